@@ -1,0 +1,1 @@
+"""Benchmarks, one a file, that anyone can run to believe the numbers. Import it as ``hudsim.bench``."""

@@ -1,0 +1,1 @@
+"""The bundled worlds: one simulator a file. Import it as ``hudsim.bridges``."""

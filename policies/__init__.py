@@ -1,0 +1,1 @@
+"""The bundled policies: one model a file. Import it as ``hudsim.policies``."""
