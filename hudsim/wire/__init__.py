@@ -1,0 +1,1 @@
+"""Bytes and messages, without sockets or clocks: the codec and the session."""

@@ -1,0 +1,361 @@
+"""The session of ``/robot/<name>``, both ends, without sockets: frames in, events out, and the reverse.
+
+The world's end moves through ``WORLD_TRANSITIONS``; anything else is a :class:`~hudsim.errors.WireError` that
+says what was expected. A peer that sends ``accept`` with its claim speaks *hudsim/1*; one that does not is
+served as *openpi/0*: the same observations without the extra keys, errors as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hudsim.errors import HudsimError, WireError, from_wire
+from hudsim.wire.codec import decode, encode
+
+__all__ = [
+    "PROTOCOL",
+    "PROTOCOL_V0",
+    "WORLD_TRANSITIONS",
+    "Ack",
+    "Actions",
+    "AgentSession",
+    "Claim",
+    "End",
+    "Greeting",
+    "Heard",
+    "Peer",
+    "State",
+    "WorldSession",
+    "encode_observation",
+]
+
+PROTOCOL = "hudsim/1"
+PROTOCOL_V0 = "openpi/0"
+Array = NDArray[Any]
+
+
+class State(Enum):
+    """Where the world's end of a connection stands."""
+
+    IDLE = "idle"  # no episode: before the first claim, and after each end
+    EPISODE = "episode"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What the agent's end asked for with its claim. ``hudsim/1`` peers get ``truncated, success, meta``."""
+
+    protocol: str = PROTOCOL_V0
+    accept: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rich(self) -> bool:
+        return self.protocol == PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The agent claims the episode of ``token``; None: the only one there is, or a new one."""
+
+    token: str | None
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """One action or a chunk, as it came. ``obs_index``: the observation it was inferred from (None: not said)."""
+
+    array: Array
+    episode: str | None
+    obs_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The agent has taken observation ``obs_index``: the credit for it returns."""
+
+    obs_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The agent ends the episode by itself, for ``reason`` (``max_steps``, ``cancelled``)."""
+
+    reason: str
+
+
+WORLD_TRANSITIONS: dict[State, dict[type, State]] = {
+    State.IDLE: {Claim: State.EPISODE, Actions: State.IDLE, Ack: State.IDLE, End: State.IDLE},
+    State.EPISODE: {Actions: State.EPISODE, Ack: State.EPISODE, End: State.EPISODE},
+    State.CLOSED: {},
+}
+"""What may come in each state, and where it leads.
+
+``Actions``, ``Ack`` and ``End`` are legal in ``IDLE`` once an episode has been: they crossed its end on the way.
+"""
+
+
+class WorldSession:
+    """The world's end of one connection.
+
+    ``receive`` turns a frame into a :class:`Claim`, :class:`Actions`, :class:`Ack` or :class:`End`;
+    ``ended`` and ``closed`` tell it what happened to the episode. ``late`` counts frames for an episode that
+    was over already: a race, not an error.
+    """
+
+    def __init__(self, greeting: Mapping[str, Any]) -> None:
+        self.state = State.IDLE
+        self.peer = Peer()
+        self.late = 0
+        self._greeting = greeting
+        self._claimed_once = False
+
+    def greeting(self) -> bytes:
+        """The first frame: protocol, contract, limits, and that a claim is required."""
+        return encode({"protocol": PROTOCOL, "claim_required": True, **self._greeting})
+
+    def receive(self, frame: bytes | str) -> Claim | Actions | Ack | End:
+        """What the peer's frame says. Raises :class:`WireError` if it is not legal now."""
+        if self.state is State.CLOSED:
+            raise WireError("got a frame on a session that is closed")
+        event = _parse(frame)
+        following = WORLD_TRANSITIONS[self.state].get(type(event))
+        if following is None:
+            raise WireError(f"got a {_word(event)} while an episode is running on this connection, expected actions")
+        if self.state is State.IDLE and not isinstance(event, Claim):
+            if not self._claimed_once:
+                raise WireError(f'got {_word(event)} before a claim, expected {{"claim": token or nil}}')
+            self.late += 1
+        if isinstance(event, Claim):
+            self._claimed_once = True
+            self.peer = event.peer
+        self.state = following
+        return event
+
+    def ended(self) -> None:
+        """The episode is over; the connection may claim the next one."""
+        if self.state is State.EPISODE:
+            self.state = State.IDLE
+
+    def error(self, error: HudsimError) -> bytes | str:
+        """The frame that tells the peer of ``error``; the session is closed after it.
+
+        For openpi/0 a text frame, that protocol's way of saying it.
+        """
+        self.state = State.CLOSED
+        if not self.peer.rich:
+            return f"{error.name}: {error.message}"
+        body = {"code": error.code, "name": error.name, "message": error.message, "data": _plain(error.data)}
+        return encode({"error": body})
+
+
+def encode_observation(
+    data: Mapping[str, Array],
+    *,
+    terminated: bool,
+    truncated: bool,
+    reward: float,
+    success: bool | None,
+    meta: Mapping[str, Any],
+    peer: Peer,
+) -> bytes:
+    """One observation as a frame for ``peer``: flat, its features beside the wire's own keys.
+
+    An openpi/0 peer knows only ``terminated``, so a time limit ends its episode by that key.
+    """
+    if not peer.rich:
+        return encode({**data, "terminated": terminated or truncated, "reward": reward})
+    outcome = {"terminated": terminated, "truncated": truncated, "reward": reward, "success": success}
+    return encode({**data, **outcome, "meta": meta})
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The world's first frame. ``protocol`` is what it speaks: a HUD bridge says none, so ``openpi/0``."""
+
+    protocol: str
+    contract: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An observation as the agent's end received it; the arrays are read-only views of the frame.
+
+    ``data`` {feature: array}, ``reward`` of the last tick, ``success`` None where the world does not say,
+    ``meta`` as in the design of the wire ({} from an openpi/0 world). ``result`` is the finished episode's
+    record, on its last observation (or instead of one, with empty ``data``, after the agent ended it).
+    """
+
+    data: dict[str, Array]
+    terminated: bool
+    truncated: bool
+    reward: float
+    success: bool | None
+    meta: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+
+    @property
+    def over(self) -> bool:
+        """No further observation of this episode will come."""
+        return self.terminated or self.truncated or self.result is not None
+
+    @property
+    def index(self) -> int:
+        """How many ticks the world had done when it saw this: 0 is the first. -1 if the world does not count."""
+        return int(self.meta.get("obs_index", -1))
+
+
+class AgentSession:
+    """The agent's end of one connection."""
+
+    def __init__(self) -> None:
+        self.greeting: Greeting | None = None
+
+    @property
+    def rich(self) -> bool:
+        """Whether the world speaks hudsim/1."""
+        return self.greeting is not None and self.greeting.protocol == PROTOCOL
+
+    def receive_greeting(self, frame: bytes | str) -> Greeting:
+        """The world's first frame. Raises :class:`WireError` if it is none."""
+        message = _decoded(frame)
+        protocol = message.get("protocol", PROTOCOL_V0)
+        if protocol not in (PROTOCOL, PROTOCOL_V0):
+            raise WireError(f"the world speaks {protocol!r}, expected {PROTOCOL!r} or {PROTOCOL_V0!r}")
+        contract = message.get("contract", {})
+        self.greeting = Greeting(protocol, contract if isinstance(contract, Mapping) else {}, message)
+        return self.greeting
+
+    def claim(self, token: str | None) -> bytes:
+        """The claim for ``token``, asking for hudsim/1 where the world offers it."""
+        message: dict[str, Any] = {"claim": token}
+        if self.rich:
+            message["accept"] = {"protocol": PROTOCOL}
+        return encode(message)
+
+    def actions(self, array: Array, *, episode: str | None, obs_index: int | None) -> bytes:
+        """One action or a chunk. An openpi/0 world gets float32, all that protocol carries."""
+        if not self.rich:
+            return encode({"actions": np.asarray(array, dtype=np.float32)})
+        message: dict[str, Any] = {"actions": array}
+        if episode is not None:
+            message["episode"] = episode
+        if obs_index is not None:
+            message["obs_index"] = obs_index
+        return encode(message)
+
+    def ack(self, obs_index: int) -> bytes:
+        """That observation ``obs_index`` has been taken."""
+        return encode({"ack": obs_index})
+
+    def end(self, reason: str) -> bytes:
+        """That the agent ends the episode."""
+        return encode({"end": reason})
+
+    def receive(self, frame: bytes | str) -> Heard:
+        """An observation (or the result alone). Raises the typed error that the world sent, or :class:`WireError`."""
+        message = _decoded(frame)
+        if "error" in message:
+            raise _remote_error(message["error"])
+        meta = message.pop("meta", None) or {}
+        return Heard(
+            terminated=bool(message.pop("terminated", False)),
+            truncated=bool(message.pop("truncated", False)),
+            reward=float(message.pop("reward", 0.0) or 0.0),
+            success=message.pop("success", None),
+            result=message.pop("result", None) or meta.get("result"),
+            meta=meta,
+            data=message,
+        )
+
+
+def _parse(frame: bytes | str) -> Claim | Actions | Ack | End:
+    if isinstance(frame, str):
+        raise WireError(f"got a text frame {frame[:60]!r}, expected a binary msgpack frame")
+    message = decode(frame)
+    if not isinstance(message, dict):
+        raise WireError(f"got a {type(message).__name__}, expected a map")
+    if "actions" in message:
+        array = message["actions"]
+        if not isinstance(array, np.ndarray):
+            raise WireError(f"actions: got {_kind(array)}, expected an array (msgpack-numpy)")
+        return Actions(array, _text(message, "episode"), _index(message, "obs_index", optional=True))
+    if "claim" in message:
+        return Claim(_text(message, "claim"), _peer(message.get("accept")))
+    if "ack" in message:
+        index = _index(message, "ack")
+        assert index is not None
+        return Ack(index)
+    if "end" in message:
+        return End(_text(message, "end") or "cancelled")
+    if any(isinstance(value, np.ndarray) for value in message.values()):
+        raise WireError(
+            f"got an observation ({', '.join(sorted(message)[:4])}), expected a claim: this is a world, not a policy "
+            "server. It sends observations and takes actions; connect a policy's agent (hudsim.RobotClient) to it"
+        )
+    raise WireError(f"got a map of {sorted(message)[:8]}, expected one of: claim, actions, ack, end")
+
+
+def _peer(accept: Any) -> Peer:
+    if accept is None:
+        return Peer()
+    if not isinstance(accept, dict):
+        raise WireError(f"accept: got {_kind(accept)}, expected a map")
+    protocol = accept.get("protocol", PROTOCOL)
+    if protocol not in (PROTOCOL, PROTOCOL_V0):
+        raise WireError(f"accept.protocol: got {protocol!r}, expected {PROTOCOL!r} or {PROTOCOL_V0!r}")
+    return Peer(protocol, accept)
+
+
+def _text(message: Mapping[str, Any], key: str) -> str | None:
+    value = message.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise WireError(f"{key}: got {_kind(value)}, expected a string or nil")
+
+
+def _index(message: Mapping[str, Any], key: str, *, optional: bool = False) -> int | None:
+    value = message.get(key)
+    if value is None and optional:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        raise WireError(f"{key}: got {_kind(value)}, expected a whole number from 0")
+    return value
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {value!r:.40}"
+
+
+def _word(event: Claim | Actions | Ack | End) -> str:
+    return type(event).__name__.lower()
+
+
+def _decoded(frame: bytes | str) -> dict[str, Any]:
+    if isinstance(frame, str):
+        name, _, message = frame.partition(": ")
+        raise from_wire(name, message) if message and name.isidentifier() else HudsimError(f"the world says: {frame}")
+    message = decode(frame)
+    if not isinstance(message, dict):
+        raise WireError(f"got {_kind(message)} from the world, expected a map")
+    return message
+
+
+def _remote_error(body: Any) -> HudsimError:
+    if not isinstance(body, Mapping):
+        return HudsimError(f"the world says: {body}")
+    data = body.get("data")
+    return from_wire(str(body.get("name")), str(body.get("message")), data if isinstance(data, Mapping) else {})
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    plain = (str, int, float, bool, type(None))
+    return {key: value if isinstance(value, plain) else str(value) for key, value in data.items()}
