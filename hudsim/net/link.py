@@ -1,0 +1,84 @@
+"""``Link``: one WebSocket connection, whose ends are typed errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import Any
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from hudsim.errors import FrameTooLarge, HudsimError, LinkLost
+
+__all__ = ["CLOSE_TIMEOUT_S", "Link", "tune"]
+
+CLOSE_TIMEOUT_S = 1.0
+"""How long a closing handshake may take before the socket is cut."""
+
+
+class Link:
+    """Frames both ways. Silence never ends it; the peer's end, a reset or a frame too large does.
+
+    Every method raises :class:`~hudsim.errors.LinkLost` once the peer is gone, or
+    :class:`~hudsim.errors.FrameTooLarge` if a frame was over the limit; ``peer`` names it in messages.
+    """
+
+    def __init__(self, connection: Connection, peer: str) -> None:
+        self._ws = connection
+        self.peer = peer
+
+    async def send(self, frame: bytes | bytearray | str) -> None:
+        """Send one frame whole; waits while the socket's buffer is full."""
+        try:
+            await self._ws.send(frame)
+        except ConnectionClosed as closed:
+            raise self._lost(closed) from None
+
+    async def receive(self) -> bytes | str:
+        """The next frame."""
+        try:
+            return await self._ws.recv()
+        except ConnectionClosed as closed:
+            raise self._lost(closed) from None
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close with a code and a reason (cut at 120 bytes). Idempotent; ends within the closing timeout."""
+        short = reason.encode()[:120].decode(errors="ignore")
+        with contextlib.suppress(ConnectionClosed, OSError, asyncio.TimeoutError):
+            await self._ws.close(code, short)
+
+    def abort(self) -> None:
+        """Cut the connection without a word."""
+        self._ws.transport.abort()
+
+    @property
+    def extensions(self) -> list[Any]:
+        """The WebSocket extensions that were agreed on: none, ever."""
+        return list(self._ws.protocol.extensions)
+
+    def _lost(self, closed: ConnectionClosed) -> HudsimError:
+        code = closed.rcvd.code if closed.rcvd else (closed.sent.code if closed.sent else None)
+        reason = closed.rcvd.reason if closed.rcvd else (closed.sent.reason if closed.sent else "")
+        if code == FrameTooLarge.code:
+            return FrameTooLarge(f"{self.peer}: a frame is over the size limit ({reason or 'no more is known'})")
+        how = f"closed the connection with {code} {reason}".rstrip() if code else "is gone without a goodbye"
+        return LinkLost(f"{self.peer} {how}", close_code=code)
+
+
+def tune(connection: Connection, *, local: bool) -> None:
+    """Small frames leave at once; on a real network a dead host is noticed within about half a minute."""
+    sock: socket.socket | None = connection.transport.get_extra_info("socket")
+    if sock is None:
+        return
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if local:
+            return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 25_000)

@@ -1,0 +1,152 @@
+"""``Server``: one port, WebSocket handlers by path, plain ``GET`` for health and metrics, one bearer token."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qs, urlsplit
+
+from websockets.asyncio.server import Server as WsServer
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from hudsim.errors import HudsimError, UsageError
+from hudsim.net.address import Address
+from hudsim.net.link import CLOSE_TIMEOUT_S, Link, tune
+
+__all__ = ["Handler", "Server", "Text"]
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Link], Awaitable[None]]
+Text = Callable[[], tuple[str, str]]
+"""What a plain ``GET`` answers: (content type, body)."""
+
+
+class Server:
+    """WebSocket handlers by exact path on one port.
+
+    routes
+        ``{"/robot/robot": handler}``: each connection is a task that runs ``handler(link)``; the link is closed
+        when it returns. A path that is not there is a 404 whose body lists those that are.
+    pages
+        ``{"/healthz": text}``: answers to plain ``GET``.
+    bearer
+        The token that admits; None lets everybody in (it must be asked for). Compared in constant time.
+    max_frame_bytes
+        A larger frame closes its connection with 1009.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[str, Handler],
+        *,
+        bearer: str | None,
+        pages: Mapping[str, Text] | None = None,
+        max_frame_bytes: int = 64 << 20,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.routes = dict(routes)
+        self.pages = dict(pages or {})
+        self.bearer = bearer
+        self.max_frame_bytes = max_frame_bytes
+        self._tls = tls
+        self._server: WsServer | None = None
+        self._address: Address | None = None
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> Address:
+        """Bind and serve; port 0 picks a free one. Raises :class:`~hudsim.errors.UsageError` if it cannot bind."""
+        if self._address is not None:
+            return self._address
+        try:
+            self._server = await serve(
+                self._handle,
+                host,
+                port,
+                process_request=self._process_request,
+                compression=None,
+                ping_interval=None,
+                close_timeout=CLOSE_TIMEOUT_S,
+                max_size=self.max_frame_bytes,
+                max_queue=64,
+                server_header="hudsim",
+                ssl=self._tls,
+                logger=logging.getLogger("hudsim.net.websockets"),
+            )
+        except OSError as error:
+            raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        bound = next(iter(self._server.sockets)).getsockname()
+        self._address = Address(bound[0], bound[1], "/", self.bearer, self._tls is not None)
+        return self._address
+
+    @property
+    def address(self) -> Address:
+        """Where it listens. Only after :meth:`start`."""
+        if self._address is None:
+            raise UsageError("the server has no address before start()")
+        return self._address
+
+    async def stop(self) -> None:
+        """Close every connection (1001) and the port. Idempotent; ends within the closing timeout."""
+        server, self._server, self._address = self._server, None, None
+        if server is not None:
+            server.close()
+            try:
+                await asyncio.wait_for(server.wait_closed(), CLOSE_TIMEOUT_S + 0.5)
+            except TimeoutError:
+                log.warning("some connections did not close in time")
+
+    async def _handle(self, ws: ServerConnection) -> None:
+        remote = ws.remote_address or ("?", 0)
+        local = str(remote[0]).startswith(("127.", "::1"))
+        tune(ws, local=local)
+        link = Link(ws, f"{remote[0]}:{remote[1]}")
+        assert ws.request is not None
+        try:
+            await self.routes[urlsplit(ws.request.path).path](link)
+        except HudsimError as error:
+            log.debug("%s: %s", link.peer, error)
+        finally:
+            await link.close()
+
+    def _process_request(self, ws: ServerConnection, request: Request) -> Response | None:
+        url = urlsplit(request.path)
+        if refusal := self._refuse(request, url.query):
+            return refusal
+        if url.path in self.pages:
+            kind, body = self.pages[url.path]()
+            return _response(HTTPStatus.OK, body, kind)
+        if url.path not in self.routes:
+            there = ", ".join(sorted([*self.routes, *self.pages]))
+            return _problem(HTTPStatus.NOT_FOUND, f"nothing is served at {url.path}. There are: {there}")
+        if "websocket" not in request.headers.get("Upgrade", "").lower():
+            return _problem(HTTPStatus.UPGRADE_REQUIRED, f"{url.path} is a WebSocket")
+        return None
+
+    def _refuse(self, request: Request, query: str) -> Response | None:
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
+            return _problem(HTTPStatus.FORBIDDEN, f"a page from {origin} may not connect here")
+        if self.bearer is None or urlsplit(request.path).path == "/healthz":
+            return None
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        given = given or parse_qs(query).get("bearer", [""])[0]
+        if hmac.compare_digest(given.encode(), self.bearer.encode()):
+            return None
+        return _problem(HTTPStatus.UNAUTHORIZED, "bearer token missing or wrong")
+
+
+def _problem(status: HTTPStatus, message: str) -> Response:
+    return _response(status, json.dumps({"error": message}), "application/json")
+
+
+def _response(status: HTTPStatus, body: str, kind: str) -> Response:
+    data = body.encode()
+    headers = Headers({"Content-Type": kind, "Content-Length": str(len(data)), "Connection": "close"})
+    return Response(status.value, status.phrase, headers, data)
