@@ -1,0 +1,1 @@
+"""Robots: bridges to simulators, their server, and the agents that drive them."""

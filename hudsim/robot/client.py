@@ -1,0 +1,190 @@
+"""``RobotClient``: the agent's end of a world. Connect, take observations, send actions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from types import TracebackType
+from typing import Any, Self
+
+from hudsim.bridge import Capability
+from hudsim.contract import Contract
+from hudsim.errors import ConnectError, HudsimError, LinkLost
+from hudsim.loop import clock_id
+from hudsim.net import Address, Link, connect
+from hudsim.robot.bridge import Array
+from hudsim.robot.cadence import Cadence
+from hudsim.wire.session import AgentSession, Heard
+
+__all__ = ["RobotClient"]
+
+
+class RobotClient:
+    """A connection to ``/robot/<name>`` that plays one episode after another.
+
+    ::
+
+        async with await RobotClient.connect(url) as robot:
+            seen = await robot.get_observation()
+            while not seen.over:
+                await robot.send_action(policy(seen.data))
+                seen = await robot.get_observation()
+
+    contract
+        What the world says that it shows and takes.
+    transport
+        How observations come: ``socket``.
+    skipped
+        Observations of this episode that were not looked at because a newer one was there.
+
+    Every method raises the world's typed error once it has sent one, :class:`~hudsim.errors.LinkLost` once the
+    world is gone; nothing waits for ever on a peer that is dead.
+    """
+
+    transport = "socket"
+
+    def __init__(self, link: Link, session: AgentSession, contract: Contract, params: dict[str, Any]) -> None:
+        self.contract = contract
+        self.params = params
+        self.skipped = 0
+        self.cadence = Cadence()
+        self.episode: str | None = None
+        self._link = link
+        self._session = session
+        greeting = session.greeting
+        self._same_clock = greeting is not None and greeting.metadata.get("clock") == clock_id()
+        self._realtime = contract.timing.mode == "realtime"
+        self._inbox: deque[tuple[bytes | str, int]] = deque()
+        self._arrived = asyncio.Event()
+        self._ended: HudsimError | None = None
+        self._index = -1
+        self._reader = asyncio.create_task(self._read(), name="hudsim-robot-reader")
+
+    @classmethod
+    async def connect(
+        cls, where: Capability | str, *, token: str | None = None, claim: bool = True, timeout_s: float = 10.0
+    ) -> Self:
+        """Dial ``where`` (a capability or its URL) and claim the episode of ``token``.
+
+        ``token`` None claims the only episode that waits, or a new one from a server that stands alone.
+        ``claim`` False leaves that to :meth:`claim`. Raises :class:`~hudsim.errors.ConnectError` and its
+        siblings within ``timeout_s``.
+        """
+        url = where if isinstance(where, str) else where.url
+        link = await connect(Address.parse(url), timeout_s=timeout_s)
+        session = AgentSession()
+        try:
+            async with asyncio.timeout(timeout_s):
+                greeting = session.receive_greeting(await link.receive())
+        except TimeoutError:
+            await link.close()
+            raise ConnectError(f"{link.peer} accepted but said nothing within {timeout_s:g} s") from None
+        except BaseException:
+            await link.close()
+            raise
+        params = {} if isinstance(where, str) else dict(where.params)
+        contract = Contract.load(dict(greeting.contract or params.get("contract") or {}))
+        client = cls(link, session, contract, params)
+        if claim:
+            await client.claim(token)
+        return client
+
+    @property
+    def rich(self) -> bool:
+        """Whether the world speaks hudsim/1: it counts ticks, types ends and keeps a record."""
+        return self._session.rich
+
+    async def claim(self, token: str | None = None) -> None:
+        """Claim an episode; its first observation is the next. Legal after connecting and after each end."""
+        self.episode, self.skipped, self._index = token, 0, -1
+        self.cadence = Cadence()
+        await self._send(self._session.claim(token))
+
+    async def get_observation(self) -> Heard:
+        """The next observation; in realtime the newest, once more than one has come.
+
+        Waits as long as the world lives: how long it may take is the world's own business.
+        """
+        while not self._inbox:
+            if self._ended is not None:
+                raise self._ended
+            self._arrived.clear()
+            await self._arrived.wait()
+        frame, received_ns = self._inbox.popleft()
+        heard = self._session.receive(frame)
+        await self._account(heard, received_ns)
+        return heard
+
+    async def send_action(self, action: Array, *, obs_index: int | None = None) -> None:
+        """Send one action [*action shape]. ``obs_index``: what it was inferred from (None: the last one taken)."""
+        await self._send_actions(action, obs_index)
+
+    async def send_chunk(self, chunk: Array, *, obs_index: int | None = None) -> None:
+        """Send a chunk [T, *action shape] to a realtime world. Row 0 is for the tick after ``obs_index``."""
+        await self._send_actions(chunk, obs_index)
+
+    async def end(self, reason: str) -> None:
+        """End the episode from this side, for ``max_steps`` or ``cancelled``; the record is the next to come."""
+        if self._session.rich:
+            await self._send(self._session.end(reason))
+
+    async def close(self) -> None:
+        """Close the connection. Idempotent."""
+        await self._link.close()
+        await asyncio.wait([self._reader])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _send_actions(self, array: Array, obs_index: int | None) -> None:
+        index = self._index if obs_index is None else obs_index
+        known = index if index >= 0 else None
+        await self._send(self._session.actions(array, episode=self.episode, obs_index=known))
+
+    async def _send(self, frame: bytes) -> None:
+        try:
+            await self._link.send(frame)
+        except LinkLost:
+            # What the world said before it closed tells more than that it closed.
+            await asyncio.wait([self._reader], timeout=1.0)
+            raise self._verdict() from None
+
+    def _verdict(self) -> HudsimError:
+        """Why the link ended: the error that the world sent last, if it sent one."""
+        for frame, _ in self._inbox:
+            try:
+                self._session.receive(frame)
+            except HudsimError as error:
+                return error
+        return self._ended or LinkLost(f"{self._link.peer} is gone")
+
+    async def _account(self, heard: Heard, received_ns: int) -> None:
+        meta, index = heard.meta, heard.index
+        self.episode = meta.get("episode", self.episode)
+        if self._same_clock and "t_send_ns" in meta:
+            self.cadence.stages["wire"].record(received_ns - int(meta["t_send_ns"]))
+        if index >= 0:
+            gap = max(0, index - self._index - 1)
+            self.skipped += gap
+            self.cadence.skipped += gap
+            self._index = index
+            if self._realtime and not heard.over:
+                await self._send(self._session.ack(index))
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                frame = await self._link.receive()
+                if self._realtime:
+                    self._inbox.clear()  # the newest says it all; gaps are counted by index
+                self._inbox.append((frame, time.monotonic_ns()))
+                self._arrived.set()
+        except HudsimError as error:
+            self._ended = error
+            self._arrived.set()

@@ -1,0 +1,124 @@
+"""``RobotEndpoint``: an environment's handle on a robot world, wherever it runs."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from hudsim.bridge import Bridge, Capability, Episode
+from hudsim.errors import UsageError
+from hudsim.net import Address
+from hudsim.robot.bridge import RobotBridge
+from hudsim.robot.inline import InlineWorld
+from hudsim.robot.remote import RemoteWorld
+from hudsim.robot.spawned import SpawnedWorld
+from hudsim.robot.spec import Serving, WorldSpec
+
+__all__ = ["RobotEndpoint"]
+
+
+class RunningWorld(Protocol):
+    """What spawned, inline and remote worlds have in common."""
+
+    async def start(self) -> None:
+        """Bring it up. Idempotent."""
+        ...
+
+    async def stop(self) -> None:
+        """Take it down. Idempotent."""
+        ...
+
+    def capability(self) -> Capability:
+        """Where agents connect."""
+        ...
+
+    async def reset(self, seed: int | None, task_args: dict[str, Any]) -> Episode:
+        """Start an episode."""
+        ...
+
+    async def result(self, token: str | None) -> dict[str, Any]:
+        """The episode's record; frees its slot."""
+        ...
+
+
+class RobotEndpoint(Bridge):
+    """A robot world as a :class:`~hudsim.bridge.Bridge`.
+
+    ::
+
+        async with RobotEndpoint(ArmBridge, task="lift") as world:       # in a process of its own
+            episode = await world.reset(seed=3)
+            ...                                                          # an agent plays world.capability()
+            record = await world.result(episode.token)
+
+    ``RobotEndpoint(Class, **args)`` and ``RobotEndpoint(instance)`` make the bridge again in a process of its
+    own; :meth:`inline` serves a live object in this one; :meth:`remote` attaches to a server that runs already.
+    Options (``num_envs, mode, rate_hz, watchdog_s, …``) are those of :class:`~hudsim.robot.spec.Serving`.
+    """
+
+    def __init__(
+        self,
+        bridge: RobotBridge | type[RobotBridge] | None = None,
+        *,
+        serving: Serving | None = None,
+        world: RunningWorld | None = None,
+        **args: Any,
+    ) -> None:
+        if (bridge is None) == (world is None):
+            raise UsageError("RobotEndpoint: got neither or both of a bridge and a world, expected one")
+        self._world = world or SpawnedWorld(WorldSpec.of(bridge, args), serving or Serving())  # type: ignore[arg-type]
+
+    @classmethod
+    def spawn(cls, spec: WorldSpec | str, *, start_timeout_s: float = 120.0, **serving: Any) -> Self:
+        """In a process of its own, which dies with this one; made again if it dies before.
+
+        ``spec`` may be a target, ``module:attr`` or ``file.py:attr``.
+        """
+        made = WorldSpec(spec) if isinstance(spec, str) else spec
+        return cls(world=SpawnedWorld(made, Serving(**serving), start_timeout_s=start_timeout_s))
+
+    @classmethod
+    def inline(cls, bridge: RobotBridge | WorldSpec, **serving: Any) -> Self:
+        """In this process, on a thread of its own; the only form for a live object."""
+        make = bridge.factory() if isinstance(bridge, WorldSpec) else lambda: bridge
+        return cls(world=InlineWorld(make, Serving(**serving)))
+
+    @classmethod
+    def remote(cls, url: str, port: int | None = None, *, bearer: str | None = None) -> Self:
+        """Attached to a server that runs already: its URL, or host and port."""
+        address = Address.parse(url) if port is None else Address(url, port, bearer=bearer)
+        return cls(world=RemoteWorld(address.url))
+
+    async def start(self) -> None:
+        await self._world.start()
+
+    async def stop(self) -> None:
+        await self._world.stop()
+
+    def capability(self, name: str = "robot") -> Capability:
+        """How an agent reaches the world; ``name`` renames the capability, not its path."""
+        served = self._world.capability()
+        return Capability(name, served.protocol, served.url, served.params)
+
+    async def reset(self, *, seed: int | None = None, **task_args: Any) -> Episode:
+        """Start an episode; its first observation is a function of ``seed`` and ``task_args`` alone."""
+        return await self._world.reset(seed, task_args)
+
+    async def result(self, token: str | None = None) -> dict[str, Any]:
+        """The episode's record (``end, is_error, ticks, total_reward, success, score, cadence, …``); frees its slot."""
+        return await self._world.result(token)
+
+    async def wait(self) -> Exception:
+        """Until a spawned world has died by itself; why."""
+        if not isinstance(self._world, SpawnedWorld):
+            raise UsageError("only a spawned world can be waited for")
+        return await self._world.wait()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.stop()

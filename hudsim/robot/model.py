@@ -1,0 +1,47 @@
+"""``Model``: a policy's forward pass, without memory and without a clock."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from hudsim.contract import Contract
+from hudsim.loop import Worker
+from hudsim.robot.bridge import Array
+
+__all__ = ["Model"]
+
+
+class Model(ABC):
+    """Turns a batch of adapted observations into a chunk of actions for each.
+
+    Stateless across calls: what is an episode's own (the chunk being executed, a recurrent state) belongs to
+    the agent, so that one model can serve many agents at once. ``bind`` may keep what is the *world's*.
+
+    needs_privileged
+        True: the policy reads features that a real robot would not have; ``hudsim run`` then asks the world
+        for them (``privileged=True``) and the adapter passes them on.
+    """
+
+    needs_privileged: ClassVar[bool] = False
+
+    def bind(self, contract: Contract, params: Mapping[str, Any]) -> None:
+        """Learn the world, once after connecting: its contract and the capability's ``params``.
+
+        Raise :class:`~hudsim.errors.UsageError` if this policy cannot drive that world, saying what is missing.
+        """
+        return
+
+    @abstractmethod
+    def infer(self, batch: Any) -> Array:
+        """A chunk [N, T, *action shape] for the ``N`` observations of ``batch`` (``{feature: [N, ...]}``).
+
+        T is the chunk's length in control ticks, at least 1; it may differ from call to call.
+        """
+
+    async def ainfer(self, batch: Any) -> Array:
+        """:meth:`infer` on this model's own thread, so that the event loop goes on. Returns [N, T, *action shape]."""
+        worker: Worker = self.__dict__.setdefault("_worker", Worker("model"))
+        return await asyncio.wrap_future(worker.submit(self.infer, batch))

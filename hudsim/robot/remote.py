@@ -1,0 +1,57 @@
+"""``RemoteWorld``: a world that somebody else serves, attached to by its URL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudsim.bridge import Capability, Episode
+from hudsim.errors import EpisodeError
+from hudsim.net import Address, RpcClient, connect
+
+__all__ = ["RemoteWorld"]
+
+
+class RemoteWorld:
+    """Drives the ``/control`` of a running server. Stopping it leaves the server running."""
+
+    def __init__(self, url: str) -> None:
+        self._address = Address.parse(url)
+        self._rpc: RpcClient | None = None
+        self._capability: Capability | None = None
+
+    async def start(self) -> None:
+        """Dial it. Idempotent. Raises :class:`~hudsim.errors.ConnectError` and its siblings."""
+        if self._rpc is not None:
+            return
+        self._rpc = RpcClient(await connect(self._address.at("/control")))
+        manifest = await self._rpc.call("capability", timeout_s=30.0)
+        served = Capability.from_manifest(manifest)
+        # The server knows the address that it bound, which may not be how one reaches it from here.
+        url = self._address.at(Address.parse(served.url).path).url
+        self._capability = Capability(served.name, served.protocol, url, served.params)
+
+    async def stop(self) -> None:
+        """Hang up. Idempotent."""
+        rpc, self._rpc = self._rpc, None
+        if rpc is not None:
+            await rpc.close()
+
+    def capability(self) -> Capability:
+        """Where agents connect."""
+        if self._capability is None:
+            raise EpisodeError("not connected; start() it first")
+        return self._capability
+
+    async def reset(self, seed: int | None, task_args: dict[str, Any]) -> Episode:
+        """Start an episode."""
+        return Episode(**await self._dialled().call("reset", seed=seed, args=task_args))
+
+    async def result(self, token: str | None) -> dict[str, Any]:
+        """The episode's record."""
+        record: dict[str, Any] = await self._dialled().call("result", token=token)
+        return record
+
+    def _dialled(self) -> RpcClient:
+        if self._rpc is None:
+            raise EpisodeError("not connected; start() it first")
+        return self._rpc

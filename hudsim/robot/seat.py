@@ -1,0 +1,180 @@
+"""``Seat``: one agent's connection to a world: it claims an episode, plays it, and may claim the next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+from hudsim.contract import Checks, Contract
+from hudsim.errors import HudsimError, LinkError, LinkLost, PolicyDeadline, WireError
+from hudsim.net import Link
+from hudsim.robot.buffer import Pending
+from hudsim.robot.ending import CANCELLED, MAX_STEPS, POLICY_FAILED, POLICY_LOST, End
+from hudsim.robot.engine import Delivery
+from hudsim.robot.outbox import CREDIT, Outbox
+from hudsim.robot.slots import Slot
+from hudsim.wire.codec import encode
+from hudsim.wire.session import Ack, Actions, Claim, Peer, WorldSession
+from hudsim.wire.session import End as EndFrame
+
+__all__ = ["House", "Seat"]
+
+_OWN_ENDS = {"max_steps": MAX_STEPS, "cancelled": CANCELLED, "policy_failed": POLICY_FAILED}
+_CLEAN_CLOSE = 1000
+
+
+class House(Protocol):
+    """What a seat needs of its server."""
+
+    contract: Contract
+    checks: Checks
+    late_frames: int
+
+    async def claim(self, token: str | None) -> Slot:
+        """The slot for a claim; starts an episode where nobody else does."""
+        ...
+
+    def attach(self, slot: Slot, peer: Peer) -> None:
+        """Have the first observation sent."""
+        ...
+
+    def act(self, slot: Slot, pending: Pending) -> None:
+        """Pass a checked action on."""
+        ...
+
+    async def end(self, slot: Slot, end: End, error: HudsimError | None = None) -> None:
+        """End the slot's episode from the agent's side; the seat is told as of any other end."""
+        ...
+
+
+class Seat:
+    """Frames from one link, through the session and the contract, to the server; and what comes back."""
+
+    def __init__(self, house: House, link: Link, session: WorldSession) -> None:
+        self._house = house
+        self._link = link
+        self._session = session
+        self._slot: Slot | None = None
+        timing = house.contract.timing
+        self._realtime = timing.mode == "realtime"
+        self._outbox = Outbox(link, credit=CREDIT if self._realtime else None)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._newest = 0
+
+    @property
+    def skipped(self) -> int:
+        """Observations that this agent was not sent because a newer one came first."""
+        return self._outbox.skipped
+
+    async def serve(self) -> None:
+        """Until the agent goes, or does what ends it."""
+        self._outbox.put(self._session.greeting())
+        self._arm(0)
+        end, error = POLICY_LOST, None
+        try:
+            while True:
+                await self._receive(await self._link.receive())
+        except LinkLost as lost:
+            # A HUD agent that has reached its own step limit just closes; it has no word for it.
+            if not self._session.peer.rich and lost.data.get("close_code") == _CLEAN_CLOSE:
+                end = MAX_STEPS
+        except HudsimError as refused:
+            end, error = End.of(refused), refused
+        finally:
+            self._disarm()
+            slot, self._slot = self._slot, None
+            if slot is not None:
+                await self._house.end(slot, end, error)
+            if error is not None and not isinstance(error, LinkError):
+                await self._say_goodbye(error)
+            if self._closing is not None:
+                await self._closing
+            self._outbox.close()
+
+    def show(self, delivery: Delivery) -> None:
+        """What the sim thread has for this agent."""
+        if delivery.error is not None:
+            self.dismiss(delivery.error)
+            return
+        over = delivery.result is not None
+        self._newest = delivery.obs_index
+        if delivery.frame is not None:
+            self._outbox.observation(delivery.obs_index, delivery.frame, last=over)
+        elif self._session.peer.rich:
+            self._outbox.put(encode({"result": delivery.result}))
+        if over:
+            self._slot = None
+            self._session.ended()
+            self._disarm()
+        elif not self._realtime or delivery.obs_index == 0:
+            self._arm(delivery.obs_index)
+
+    def dismiss(self, error: HudsimError) -> None:
+        """Tell the agent why it cannot go on, and close."""
+        self._slot = None
+        self._disarm()
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._say_goodbye(error))
+
+    async def _say_goodbye(self, error: HudsimError) -> None:
+        self._outbox.put(self._session.error(error))
+        await self._outbox.drain(1.0)
+        await self._link.close(error.code or 1011, error.name)
+
+    async def _receive(self, frame: bytes | str) -> None:
+        received_ns = time.monotonic_ns()
+        match self._session.receive(frame):
+            case Actions() as actions:
+                self._act(actions, received_ns)
+            case Ack(index):
+                self._outbox.acknowledge(index)
+            case Claim(token, peer):
+                self._outbox.new_episode()
+                self._slot = slot = await self._house.claim(token)
+                slot.seat = self
+                self._house.attach(slot, peer)
+            case EndFrame(reason):
+                if reason not in _OWN_ENDS:
+                    raise WireError(f"end: got {reason!r}, expected one of {', '.join(_OWN_ENDS)}")
+                if self._slot is not None:
+                    await self._house.end(self._slot, _OWN_ENDS[reason])
+
+    def _act(self, actions: Actions, received_ns: int) -> None:
+        slot = self._slot
+        if slot is None or (actions.episode is not None and actions.episode != slot.token):
+            self._house.late_frames += 1
+            return
+        lenient = not self._session.peer.rich
+        checks = self._house.checks
+        if self._realtime and actions.array.ndim > len(self._house.contract.action.shape or ()):
+            chunk, clipped = checks.chunk(actions.array, lenient=lenient)
+        else:
+            action, mask = checks.action(actions.array, lenient=lenient)
+            chunk, clipped = action[None], None if mask is None else mask[None]
+        self._disarm()
+        self._outbox.acknowledge(self._newest if actions.obs_index is None else actions.obs_index)
+        self._house.act(slot, Pending(chunk, clipped, actions.obs_index, received_ns))
+
+    def _arm(self, index: int) -> None:
+        """The next action is due: soon, or after a warm-up if it is the first."""
+        timing = self._house.contract.timing
+        seconds = timing.warmup_s if index == 0 else timing.policy_deadline_s
+        self._disarm()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._expired, index, seconds)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _expired(self, index: int, seconds: float) -> None:
+        slot, self._slot = self._slot, None
+        if slot is None:
+            self.dismiss(WireError(f"no claim within {seconds:g} s"))
+            return
+        name = "warmup_s" if index == 0 else "policy_deadline_s"
+        error = PolicyDeadline(f"no action for observation {index} within {name} = {seconds:g} s")
+        self._ending = asyncio.ensure_future(self._house.end(slot, End.of(error), error))
+        self.dismiss(error)

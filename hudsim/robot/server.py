@@ -1,0 +1,275 @@
+"""``RobotServer``: a world on one port. Agents play at ``/robot/<name>``, an environment drives at ``/control``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hudsim.bridge import Capability, Episode
+from hudsim.errors import HudsimError, ShuttingDown, SimHung
+from hudsim.loop import SimThread, clock_id
+from hudsim.net import Address, Link, Server, serve_rpc
+from hudsim.robot.buffer import Pending
+from hudsim.robot.ending import CANCELLED, End
+from hudsim.robot.engine import Delivery
+from hudsim.robot.engines import make_engine
+from hudsim.robot.play import lost_record
+from hudsim.robot.seat import Seat
+from hudsim.robot.slots import Slot, Slots
+from hudsim.robot.world import World
+from hudsim.wire.session import PROTOCOL, Peer, WorldSession
+
+__all__ = ["RobotServer"]
+
+_LOOK_S = 0.1  # how often the watchdog looks
+
+
+class RobotServer:
+    """Serves ``world``, whose sim thread is ``sim``, from the event loop that :meth:`start` is called on.
+
+    name
+        The capability's name: agents connect to ``/robot/<name>``.
+    bearer
+        The token that admits; None lets everybody in.
+    autostart
+        There is no environment in front: a claim without a token starts an episode by itself, with the seeds
+        ``seed, seed + 1, …``.
+    watchdog_s
+        A bridge that does not return for so long has hung: every episode ends with
+        :class:`~hudsim.errors.SimHung`, and ``hung`` is set.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        sim: SimThread,
+        *,
+        bearer: str | None,
+        name: str = "robot",
+        autostart: bool = False,
+        seed: int = 0,
+        watchdog_s: float = 60.0,
+        max_frame_bytes: int = 64 << 20,
+    ) -> None:
+        self.contract, self.checks = world.contract, world.checks
+        self.late_frames = 0
+        self.hung = asyncio.Event()
+        self._name = name
+        self._world, self._sim = world, sim
+        self._engine = make_engine(world, sim, self._deliver)
+        self._slots = Slots(world.num_slots)
+        self._seats: set[Seat] = set()
+        self._ends: Counter[str] = Counter()
+        self._skipped = self._ticks = 0
+        self._autostart, self._next_seed = autostart, seed
+        self._watchdog_s = watchdog_s
+        self._watch: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._greeting = {
+            **world.metadata,
+            "contract": world.contract.to_json(),
+            "limits": {"max_frame_bytes": max_frame_bytes},
+            "instance": secrets.token_hex(8),
+            "clock": clock_id(),
+            "num_envs": world.num_slots,
+        }
+        self._net = Server(
+            {f"/robot/{name}": self._seat, "/control": self._control},
+            pages={"/healthz": self._health, "/metrics": self._metrics},
+            bearer=bearer,
+            max_frame_bytes=max_frame_bytes,
+        )
+
+    # Life -----------------------------------------------------------------------------------------------------
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> Address:
+        """Bind and serve. Idempotent."""
+        self._loop = asyncio.get_running_loop()
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._watchdog(), name="hudsim-watchdog")
+        return await self._net.start(host, port)
+
+    async def stop(self) -> None:
+        """Send every agent away (4503), close the port, then the world. Idempotent."""
+        if self._watch is None:
+            return
+        self._watch.cancel()
+        self._watch = None
+        for seat in list(self._seats):
+            seat.dismiss(ShuttingDown("the server is going down"))
+        await self._net.stop()
+        if not self.hung.is_set():
+            await asyncio.wrap_future(self._engine.close())
+
+    def capability(self) -> Capability:
+        """How an agent reaches the world, with its contract."""
+        params = {"contract": self.contract.to_json(), **self._world.params}
+        return Capability(self._name, PROTOCOL, self._net.address.at(f"/robot/{self._name}").url, params)
+
+    # Episodes -------------------------------------------------------------------------------------------------
+
+    async def reset(self, *, seed: int | None = None, **task_args: Any) -> Episode:
+        """Start an episode in a free slot. Raises :class:`~hudsim.errors.NoFreeSlot`, or what the task refuses."""
+        slot = await self._begin(self._slots.take(), seed, task_args)
+        assert slot.token is not None
+        return Episode(slot.prompt, slot.token, seed, slot.index)
+
+    async def result(self, token: str | None = None) -> dict[str, Any]:
+        """The record of the episode of ``token`` (None: the only one), cancelled if it still runs; frees its slot."""
+        slot = self._slots.find(token)
+        if slot.live:
+            await self.end(slot, CANCELLED)
+        record = slot.result
+        assert record is not None
+        assert slot.token is not None
+        self._engine.release(slot.index, slot.token)
+        slot.free()
+        return record
+
+    async def _begin(self, slot: Slot, seed: int | None, task_args: Mapping[str, Any]) -> Slot:
+        assert slot.token is not None
+        if self.hung.is_set():
+            slot.free()
+            raise self._hang()
+        slot.seed = seed
+        try:
+            slot.prompt = await self._patiently(self._engine.start(slot.index, slot.token, seed, task_args))
+        except BaseException:
+            slot.free()
+            raise
+        return slot
+
+    # What a seat asks -----------------------------------------------------------------------------------------
+
+    async def claim(self, token: str | None) -> Slot:
+        """The slot for a claim; starts an episode where there is no environment in front to do it."""
+        slot = self._slots.claimable(token)
+        if slot is None:
+            if not self._autostart:
+                slot = self._slots.find(None)
+            else:
+                seed, self._next_seed = self._next_seed, self._next_seed + 1
+                slot = await self._begin(self._slots.take(reuse_ended=True), seed, {})
+        slot.claimed = True
+        return slot
+
+    def attach(self, slot: Slot, peer: Peer) -> None:
+        """Have the slot's first observation sent."""
+        assert slot.token is not None
+        self._engine.attach(slot.index, slot.token, peer)
+
+    def act(self, slot: Slot, pending: Pending) -> None:
+        """Pass a checked action on to the sim thread."""
+        assert slot.token is not None
+        self._engine.act(slot.index, slot.token, pending)
+
+    async def end(self, slot: Slot, end: End, error: HudsimError | None = None) -> None:
+        """End the slot's episode from outside, unless it has ended by itself."""
+        if not slot.live:
+            return
+        assert slot.token is not None
+        record = await self._patiently(self._engine.finish(slot.index, slot.token, end, error))
+        self._delivered([Delivery(slot.index, slot.token, 0, result=record)])
+
+    # From the sim thread --------------------------------------------------------------------------------------
+
+    def _deliver(self, deliveries: Sequence[Delivery]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._delivered, deliveries)
+
+    def _delivered(self, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            slot = self._slots[delivery.slot]
+            if slot.token != delivery.token or slot.result is not None:
+                continue
+            seat = slot.seat
+            if delivery.result is not None:
+                slot.result, slot.seat = delivery.result, None
+                self._ends[str(delivery.result["end"])] += 1
+                self._ticks += int(delivery.result["ticks"])
+            if seat is not None:
+                seat.show(delivery)
+
+    # The watchdog ---------------------------------------------------------------------------------------------
+
+    async def _watchdog(self) -> None:
+        while not self.hung.is_set():
+            await asyncio.sleep(min(_LOOK_S, self._watchdog_s / 2))
+            since_ns = self._sim.pulse.busy_since_ns
+            if since_ns and time.monotonic_ns() - since_ns > self._watchdog_s * 1e9:
+                self._declare_hung()
+
+    def _declare_hung(self) -> None:
+        self.hung.set()
+        error = self._hang()
+        for slot in self._slots:
+            if slot.live:
+                record = lost_record(slot.token, slot.index, slot.seed, slot.prompt, error)
+                self._delivered([Delivery(slot.index, str(slot.token), 0, result=record, error=error)])
+
+    def _hang(self) -> SimHung:
+        return SimHung(f"the bridge has not returned for {self._watchdog_s:g} s (its watchdog)")
+
+    async def _patiently(self, job: Any) -> Any:
+        """Wait for a job on the sim thread, or for the watchdog to find that it will not come."""
+        future = asyncio.wrap_future(job)
+        hung = asyncio.ensure_future(self.hung.wait())
+        try:
+            await asyncio.wait({future, hung}, return_when=asyncio.FIRST_COMPLETED)
+            if not future.done():
+                raise self._hang()
+            return future.result()
+        finally:
+            hung.cancel()
+            if not future.done():
+                future.cancel()
+
+    # What is served -------------------------------------------------------------------------------------------
+
+    async def _seat(self, link: Link) -> None:
+        seat = Seat(self, link, WorldSession(self._greeting))
+        self._seats.add(seat)
+        try:
+            await seat.serve()
+        finally:
+            self._seats.discard(seat)
+            self._skipped += seat.skipped
+
+    async def _control(self, link: Link) -> None:
+        async def capability() -> dict[str, Any]:
+            return self.capability().to_manifest()
+
+        async def reset(seed: int | None = None, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
+            return dict(await self.reset(seed=seed, **(args or {})))
+
+        async def result(token: str | None = None) -> dict[str, Any]:
+            return await self.result(token)
+
+        await serve_rpc(link, {"capability": capability, "reset": reset, "result": result})
+
+    def _health(self) -> tuple[str, str]:
+        live = sum(slot.live for slot in self._slots)
+        status = "hung" if self.hung.is_set() else "ok"
+        body = {"status": status, "robot_type": self.contract.robot_type, "slots": self._world.num_slots, "live": live}
+        return "application/json", json.dumps(body)
+
+    def _metrics(self) -> tuple[str, str]:
+        skipped = self._skipped + sum(seat.skipped for seat in self._seats)
+        lines = [
+            "# TYPE hudsim_episodes_total counter",
+            *(f'hudsim_episodes_total{{end="{end}"}} {count}' for end, count in sorted(self._ends.items())),
+            "# TYPE hudsim_ticks_total counter",
+            f"hudsim_ticks_total {self._ticks}",
+            "# TYPE hudsim_observations_skipped_total counter",
+            f"hudsim_observations_skipped_total {skipped}",
+            "# TYPE hudsim_late_frames_total counter",
+            f"hudsim_late_frames_total {self.late_frames}",
+            "# TYPE hudsim_agents gauge",
+            f"hudsim_agents {len(self._seats)}",
+        ]
+        return "text/plain; version=0.0.4", "\n".join(lines) + "\n"

@@ -1,0 +1,165 @@
+"""``WorldSpec``: a world that another process can make, and how it is to be served. Plain JSON both ways."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from hudsim.contract import Contract
+from hudsim.errors import UnknownName, UsageError
+from hudsim.robot.bridge import RobotBridge
+
+__all__ = ["Serving", "WorldSpec", "load_target"]
+
+
+def load_target(target: str) -> Any:
+    """The object that ``module:attr`` or ``path/file.py:attr`` names.
+
+    Raises :class:`~hudsim.errors.UsageError` that says what is missing and what there is.
+    """
+    where, _, attribute = target.rpartition(":")
+    if not where:
+        raise UsageError(f"got {target!r}, expected module:attr or file.py:attr")
+    module = _load_file(Path(where)) if where.endswith(".py") else _import(where, target)
+    if not hasattr(module, attribute):
+        raise UnknownName(f"attribute in {where}", attribute, [n for n in vars(module) if not n.startswith("_")])
+    return getattr(module, attribute)
+
+
+def _import(name: str, target: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{target}: no module {error.name!r} can be imported (sys.path: {sys.path[:3]} …)") from None
+
+
+def _load_file(path: Path) -> Any:
+    path = path.resolve()
+    if not path.is_file():
+        raise UsageError(f"no file {path}")
+    name = f"hudsim_user_{path.stem}"
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSpec:
+    """A bridge class or factory, ``module:attr`` or ``file.py:attr``, and its keyword arguments (plain JSON).
+
+    ``task_args`` go to every ``reset``.
+    """
+
+    target: str
+    args: dict[str, Any] = field(default_factory=dict)
+    task_args: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, bridge: RobotBridge | type[RobotBridge], args: Mapping[str, Any] | None = None) -> Self:
+        """How to make ``bridge`` (an instance, or a class with ``args``) again in another process.
+
+        Raises :class:`~hudsim.errors.UsageError` if that cannot be said in JSON; serve it inline then.
+        """
+        kind = bridge if isinstance(bridge, type) else type(bridge)
+        keywords = dict(args or {})
+        if not isinstance(bridge, type):
+            positional, keywords = bridge.made_with
+            bound = inspect.signature(kind.__init__).bind(None, *positional, **keywords)
+            keywords = {name: value for name, value in list(bound.arguments.items())[1:] if name != "kwargs"}
+            keywords.update(bound.arguments.get("kwargs", {}))
+        try:
+            json.dumps(keywords)
+        except TypeError as error:
+            raise UsageError(
+                f"{kind.__name__}: an argument cannot be sent to another process ({error}); use RobotEndpoint.inline"
+            ) from None
+        if "<locals>" in kind.__qualname__:
+            message = f"{kind.__qualname__} is local to a function; move it to a module, or use RobotEndpoint.inline"
+            raise UsageError(message)
+        return cls(f"{_module_of(kind)}:{kind.__qualname__}", keywords)
+
+    def factory(self) -> Callable[..., RobotBridge]:
+        """What makes the bridge; further keyword arguments may be given to it."""
+        made = load_target(self.target)
+        if not callable(made):
+            raise UsageError(f"{self.target}: got a {type(made).__name__}, expected a RobotBridge class or a factory")
+        return functools.partial(made, **self.args) if self.args else made
+
+    def takes(self, argument: str) -> bool:
+        """Whether what makes the bridge takes the keyword ``argument``."""
+        return takes(load_target(self.target), argument)
+
+    def with_args(self, **args: Any) -> WorldSpec:
+        """The same with more arguments."""
+        return replace(self, args={**self.args, **args})
+
+
+def takes(made: Callable[..., Any], argument: str) -> bool:
+    """Whether ``made`` can be called with the keyword ``argument``."""
+    parameters = inspect.signature(made).parameters
+    return argument in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _module_of(kind: type) -> str:
+    """An importable name: a class of a script run as ``__main__`` goes by its file."""
+    if kind.__module__ != "__main__":
+        return kind.__module__
+    return str(Path(inspect.getfile(kind)).resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a world is served.
+
+    num_envs
+        Slots. None: what the world has by itself.
+    mode, rate_hz
+        Timing mode and control rate; None: the contract's own.
+    host, port, bearer, name
+        Where; port 0 picks a free one; ``bearer`` None lets everybody in.
+    autostart, seed, task_args
+        No environment in front: claims start episodes by themselves, with these.
+    watchdog_s
+        How long the bridge may take for one call.
+    """
+
+    num_envs: int = 1
+    mode: str | None = None
+    rate_hz: float | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    bearer: str | None = None
+    name: str = "robot"
+    autostart: bool = False
+    seed: int = 0
+    watchdog_s: float = 60.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As keyword arguments of the class."""
+        return asdict(self)
+
+    def adjust(self, contract: Contract) -> Contract:
+        """The contract with the timing asked for."""
+        document = contract.to_json()
+        if self.rate_hz is not None:
+            document["control_rate"] = self.rate_hz
+        if self.mode is not None:
+            document["timing"] = {**document.get("timing", {}), "mode": self.mode}
+        return Contract.load(document)
