@@ -50,9 +50,12 @@ class Ticker:
         """When the next tick is due. Computed from the index each time, so rounding never adds up."""
         return self._origin_ns + round(self._index * 1e9 / self.rate_hz)
 
-    def skip(self) -> int:
-        """Give up the deadlines that passed while something else ran; returns how many. Call it after work."""
-        late_ns = self.clock.now_ns() - self.deadline_ns
+    def skip(self, *, patience: float = 0.0) -> int:
+        """Give up the deadlines that passed while something else ran; returns how many. Call it after work.
+
+        One that is late by at most ``patience`` (a share of a period) is kept, and done late.
+        """
+        late_ns = self.clock.now_ns() - self.deadline_ns - patience * 1e9 / self.rate_hz
         if late_ns <= 0:
             return 0
         missed = int(late_ns * self.rate_hz / 1e9) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from hudsim.errors import HudsimError, LinkLost, UnknownName, UsageError, WireEr
 from hudsim.net.link import Link
 
 __all__ = ["Method", "RpcClient", "serve_rpc"]
+
+log = logging.getLogger(__name__)
 
 Method = Callable[..., Awaitable[Any]]
 
@@ -47,21 +50,29 @@ async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> dict[str,
     call_id: Any = None
     try:
         call = json.loads(frame)
-        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            raise WireError("got no JSON-RPC 2.0 call, expected an object with method, params, id")
-        call_id = call.get("id")
-        params = call.get("params") or {}
-        if not isinstance(params, dict):
-            raise UsageError(f"params: got a {type(params).__name__}, expected an object")
-        method = methods.get(call["method"])
-        if method is None:
-            raise UnknownName("method", call["method"], methods)
+        call_id = call.get("id") if isinstance(call, dict) else None
+        method, params = _called(methods, call)
         return {"jsonrpc": "2.0", "id": call_id, "result": await method(**params)}
     except HudsimError as error:
         code = {WireError: _INVALID, UnknownName: _NO_METHOD, UsageError: _BAD_PARAMS}.get(type(error), _FAILED)
         return _error(call_id, code, error.message, {"name": error.name, **error.data})
     except (TypeError, ValueError) as error:
         return _error(call_id, _BAD_PARAMS, str(error), {"name": UsageError.name})
+    except Exception as error:  # whoever called must not wait for ever because of our bug
+        log.exception("a method failed")
+        return _error(call_id, _FAILED, f"{type(error).__name__}: {error}", {"name": "internal"})
+
+
+def _called(methods: Mapping[str, Method], call: Any) -> tuple[Method, dict[str, Any]]:
+    if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+        raise WireError("got no JSON-RPC 2.0 call, expected an object with method, params, id")
+    params = call.get("params") or {}
+    if not isinstance(params, dict):
+        raise UsageError(f"params: got a {type(params).__name__}, expected an object")
+    method = methods.get(call["method"])
+    if method is None:
+        raise UnknownName("method", call["method"], methods)
+    return method, params
 
 
 def _error(call_id: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Server:
     pages
         ``{"/healthz": text}``: answers to plain ``GET``.
     bearer
-        The token that admits; None lets everybody in (it must be asked for). Compared in constant time.
+        The token that admits; None or "" lets everybody in (it must be asked for). Compared in constant time.
     max_frame_bytes
         A larger frame closes its connection with 1009.
     """
@@ -133,7 +133,7 @@ class Server:
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
             return _problem(HTTPStatus.FORBIDDEN, f"a page from {origin} may not connect here")
-        if self.bearer is None or urlsplit(request.path).path == "/healthz":
+        if not self.bearer or urlsplit(request.path).path == "/healthz":
             return None
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         given = given or parse_qs(query).get("bearer", [""])[0]

@@ -76,7 +76,7 @@ class RobotBridge(ABC):
         return bridge
 
     @abstractmethod
-    def reset(self, **task_args: Any) -> str:
+    def reset(self, *args: Any, **task_args: Any) -> str:
         """Start an episode and return its prompt.
 
         ``task_args`` holds ``seed`` (int) if the signature takes it, and what the task gives. The first
@@ -121,7 +121,11 @@ class VectorRobotBridge(RobotBridge):
         raise NotImplementedError
 
     def step(self, action: Array, active: NDArray[np.bool_]) -> None:  # type: ignore[override]
-        """Advance the slots where ``active`` [N] is true by one tick; rows of the others are to be ignored."""
+        """Advance the slots where ``active`` [N] is true by one tick; rows of the others are to be ignored.
+
+        What it raises ends every active slot's episode; a :class:`~hudsim.errors.SimFailed` made with
+        ``slots=[…]`` ends those alone, and the others have been stepped.
+        """
         raise NotImplementedError
 
     def results(self, slot: int) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class RobotClient:
         self._same_clock = greeting is not None and greeting.metadata.get("clock") == clock_id()
         self._realtime = contract.timing.mode == "realtime"
         self._inbox: deque[tuple[bytes | str, int]] = deque()
-        self._arrived = asyncio.Event()
+        self._arrived: asyncio.Future[None] | None = None
         self._ended: HudsimError | None = None
         self._index = -1
         self._reader = asyncio.create_task(self._read(), name="hudsim-robot-reader")
@@ -109,8 +109,8 @@ class RobotClient:
         while not self._inbox:
             if self._ended is not None:
                 raise self._ended
-            self._arrived.clear()
-            await self._arrived.wait()
+            self._arrived = asyncio.get_running_loop().create_future()
+            await self._arrived
         frame, received_ns = self._inbox.popleft()
         heard = self._session.receive(frame)
         await self._account(heard, received_ns)
@@ -184,7 +184,11 @@ class RobotClient:
                 if self._realtime:
                     self._inbox.clear()  # the newest says it all; gaps are counted by index
                 self._inbox.append((frame, time.monotonic_ns()))
-                self._arrived.set()
+                self._wake()
         except HudsimError as error:
             self._ended = error
-            self._arrived.set()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)

@@ -80,8 +80,10 @@ class RobotEndpoint(Bridge):
     @classmethod
     def inline(cls, bridge: RobotBridge | WorldSpec, **serving: Any) -> Self:
         """In this process, on a thread of its own; the only form for a live object."""
-        make = bridge.factory() if isinstance(bridge, WorldSpec) else lambda: bridge
-        return cls(world=InlineWorld(make, Serving(**serving)))
+        how = Serving(**serving)
+        if isinstance(bridge, WorldSpec):
+            return cls(world=InlineWorld(bridge.factory(), how, bridge.task_args))
+        return cls(world=InlineWorld(lambda: bridge, how))
 
     @classmethod
     def remote(cls, url: str, port: int | None = None, *, bearer: str | None = None) -> Self:

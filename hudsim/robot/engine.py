@@ -142,6 +142,7 @@ class Engine(ABC, Generic[P]):
         play = self._plays.get(slot)
         if play is not None and play.token == token:
             del self._plays[slot]
+            self.world.release(slot)
 
     def _ended(self, play: P) -> None:
         """The play was ended from outside, so that nobody waits for it any more."""

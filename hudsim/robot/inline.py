@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from hudsim.bridge import Capability, Episode
 from hudsim.errors import EpisodeError
 from hudsim.loop import SimThread
-from hudsim.net.address import new_token
 from hudsim.robot.bridge import RobotBridge
 from hudsim.robot.server import RobotServer
 from hudsim.robot.spec import Serving
@@ -21,9 +21,12 @@ __all__ = ["InlineWorld"]
 class InlineWorld:
     """Serves what ``make`` gives. ``make`` is called on the sim thread, as everything else of the bridge."""
 
-    def __init__(self, make: Callable[..., RobotBridge], serving: Serving) -> None:
+    def __init__(
+        self, make: Callable[..., RobotBridge], serving: Serving, task_args: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self._make = make
-        self._serving = serving
+        self._serving = serving.with_bearer()
+        self._task_args = task_args
         self._sim: SimThread | None = None
         self._server: RobotServer | None = None
 
@@ -36,15 +39,8 @@ class InlineWorld:
         sim.start()
         try:
             made = sim.submit(make_world, self._make, num_envs=how.num_envs, adjust=how.adjust)
-            server = RobotServer(
-                await asyncio.wrap_future(made),
-                sim,
-                bearer=how.bearer or new_token(),
-                name=how.name,
-                autostart=how.autostart,
-                seed=how.seed,
-                watchdog_s=how.watchdog_s,
-            )
+            world = await asyncio.wrap_future(made)
+            server = RobotServer.of(world, sim, how, task_args=self._task_args)
             await server.start(how.host, how.port)
         except BaseException:
             sim.stop()

@@ -62,6 +62,7 @@ class PacedEngine(LockstepEngine):
         super().__init__(world, sim, deliver)
         self._ticker = Ticker(rate_of(world), sim.clock)
         self._on_grid = False
+        self._last_index = -1
 
     def _new_play(self, token: str, slot: int, seed: int | None, prompt: str, first: Row) -> Play:
         return Play(token, slot, seed, prompt, first, self.world.contract, Cadence(self._ticker.rate_hz))
@@ -70,6 +71,7 @@ class PacedEngine(LockstepEngine):
         if not self._on_grid:
             self._on_grid = True
             self._ticker.start()
+            self._last_index = -1
             self._sim.set_ticker(self._ticker, self._on_tick)
 
     def _on_tick(self, tick: Tick) -> None:
@@ -78,12 +80,12 @@ class PacedEngine(LockstepEngine):
             self._on_grid = False
             self._sim.set_ticker(None)
             return
+        missed, self._last_index = tick.index - self._last_index - 1, tick.index
         for play in playing:
+            play.cadence.missed += missed if play.tick else 0
             if play.due is None:
                 play.cadence.missed += 1
             else:
                 play.cadence.late.record(tick.late_ns)
         super()._ready()
-        missed = self._ticker.skip()
-        for play in playing:
-            play.cadence.missed += missed
+        self._ticker.skip()

@@ -40,6 +40,8 @@ class Outbox:
 
     def put(self, frame: bytes | str) -> None:
         """Send ``frame`` as soon as what is before it has gone."""
+        if not self._queue and self._idle.is_set() and isinstance(frame, bytes) and self._link.try_send(frame):
+            return
         self._queue.append(frame)
         self._idle.clear()
         self._wake.set()

@@ -20,7 +20,7 @@ from typing import Any
 
 from hudsim.errors import HudsimError
 from hudsim.loop import Pulse, SimThread
-from hudsim.loop.run import SWITCH_INTERVAL_S, new_event_loop
+from hudsim.loop.run import new_event_loop, own_process
 from hudsim.robot.server import RobotServer
 from hudsim.robot.spec import Serving, WorldSpec
 from hudsim.robot.world import World, make_world
@@ -38,13 +38,13 @@ def main() -> None:
     """Make the world on this thread, serve it from another, be the sim thread until told to stop."""
     order = json.loads(sys.stdin.readline())
     _die_with(int(order["parent"]))
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    own_process()
     announce = os.fdopen(order["announce_fd"], "w")
     sim = SimThread(pulse=Pulse.shared(order["pulse_fd"]))
     spec, serving = WorldSpec(**order["spec"]), Serving(**order["serving"])
     try:
         world = make_world(spec.factory(), num_envs=serving.num_envs, adjust=serving.adjust)
-        serve = _Serve(world, sim, serving)
+        serve = _Serve(world, sim, spec, serving)
     except HudsimError as error:
         _tell(announce, {"error": {"name": error.name, "message": error.message, "data": _strings(error.data)}})
         sys.exit(1)
@@ -61,8 +61,10 @@ def main() -> None:
 class _Serve:
     """The loop thread: serves the world until asked to stop, then lets the sim thread go."""
 
-    def __init__(self, world: World, sim: SimThread, serving: Serving) -> None:
-        self._world, self._sim, self._serving = world, sim, serving
+    def __init__(self, world: World, sim: SimThread, spec: WorldSpec, serving: Serving) -> None:
+        self._server = RobotServer.of(world, sim, serving, task_args=spec.task_args)
+        self._serving = serving
+        self._sim = sim
         self._loop = new_event_loop()
         self._stop = asyncio.Event()
 
@@ -85,16 +87,7 @@ class _Serve:
 
     async def _main(self, announce: Any) -> None:
         threading.Thread(target=self._watch_parent, name="hudsim-lifeline", daemon=True).start()
-        how = self._serving
-        server = RobotServer(
-            self._world,
-            self._sim,
-            bearer=how.bearer,
-            name=how.name,
-            autostart=how.autostart,
-            seed=how.seed,
-            watchdog_s=how.watchdog_s,
-        )
+        server, how = self._server, self._serving
         await server.start(how.host, how.port)
         _tell(announce, {"capability": server.capability().to_manifest()})
         stopped = asyncio.ensure_future(self._stop.wait())

@@ -40,6 +40,7 @@ class RealtimeEngine(Engine[RealtimePlay]):
         self._timing = world.contract.timing
         self._ticker = Ticker(rate_of(world), sim.clock)
         self._ticking = False
+        self._last_index = -1
 
     def _new_play(self, token: str, slot: int, seed: int | None, prompt: str, first: Row) -> RealtimePlay:
         return RealtimePlay(token, slot, seed, prompt, first, self.world.contract, Cadence(self._ticker.rate_hz))
@@ -52,6 +53,7 @@ class RealtimeEngine(Engine[RealtimePlay]):
         if not self._ticking:
             self._ticking = True
             self._ticker.start()
+            self._last_index = -1
             self._sim.set_ticker(self._ticker, self._on_tick)
 
     def _meta(self, play: RealtimePlay) -> dict[str, Any]:
@@ -67,15 +69,16 @@ class RealtimeEngine(Engine[RealtimePlay]):
             self._ticking = False
             self._sim.set_ticker(None)
             return
+        # Also those that a job between the ticks has cost, such as another slot's reset.
+        missed, self._last_index = tick.index - self._last_index - 1, tick.index
         due = []
         for play in running:
+            play.cadence.missed += missed if play.tick else 0
             if (action := self._next(play)) is not None:
                 play.cadence.late.record(tick.late_ns)
                 due.append((play, action))
         self._advance(due)
-        missed = self._ticker.skip()
-        for play in running:
-            play.cadence.missed += missed
+        self._ticker.skip()
 
     def _next(self, play: RealtimePlay) -> Due | None:
         """The action for the play's next tick, a holding one if it is starved; None: that ended the episode."""

@@ -59,7 +59,9 @@ class Seat:
         timing = house.contract.timing
         self._realtime = timing.mode == "realtime"
         self._outbox = Outbox(link, credit=CREDIT if self._realtime else None)
-        self._deadline: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._due_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self._newest = 0
 
@@ -84,8 +86,11 @@ class Seat:
             end, error = End.of(refused), refused
         finally:
             self._disarm()
+            if self._timer is not None:
+                self._timer.cancel()
             slot, self._slot = self._slot, None
             if slot is not None:
+                slot.seat = None  # it is told by the error, or cannot be told any more
                 await self._house.end(slot, end, error)
             if error is not None and not isinstance(error, LinkError):
                 await self._say_goodbye(error)
@@ -131,6 +136,7 @@ class Seat:
             case Ack(index):
                 self._outbox.acknowledge(index)
             case Claim(token, peer):
+                self._disarm()  # a reset takes as long as it takes
                 self._outbox.new_episode()
                 self._slot = slot = await self._house.claim(token)
                 slot.seat = self
@@ -158,23 +164,43 @@ class Seat:
         self._house.act(slot, Pending(chunk, clipped, actions.obs_index, received_ns))
 
     def _arm(self, index: int) -> None:
-        """The next action is due: soon, or after a warm-up if it is the first."""
+        """The next action is due: soon, or after a warm-up if it is the first.
+
+        Only the time is noted; one timer looks at it, so that a tick does not make and cancel one.
+        """
         timing = self._house.contract.timing
         seconds = timing.warmup_s if index == 0 else timing.policy_deadline_s
-        self._disarm()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self._expired, index, seconds)
+        self._due_s = self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._due_s:
+            self._look_at(self._due_s)
 
     def _disarm(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._due_s = None
 
-    def _expired(self, index: int, seconds: float) -> None:
-        slot, self._slot = self._slot, None
-        if slot is None:
-            self.dismiss(WireError(f"no claim within {seconds:g} s"))
+    def _look_at(self, when_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when_s, self._look)
+
+    def _look(self) -> None:
+        """The timer: what was due then may have come since, and something else be due later."""
+        self._timer = None
+        if self._due_s is None:
             return
-        name = "warmup_s" if index == 0 else "policy_deadline_s"
-        error = PolicyDeadline(f"no action for observation {index} within {name} = {seconds:g} s")
+        if self._loop.time() < self._due_s:
+            self._look_at(self._due_s)
+        else:
+            self._expired()
+
+    def _expired(self) -> None:
+        slot, self._slot = self._slot, None
+        timing = self._house.contract.timing
+        if slot is None:
+            self.dismiss(PolicyDeadline(f"no claim within {timing.warmup_s:g} s"))
+            return
+        slot.seat = None
+        first = self._newest == 0
+        name, seconds = ("warmup_s", timing.warmup_s) if first else ("policy_deadline_s", timing.policy_deadline_s)
+        error = PolicyDeadline(f"no action for observation {self._newest} within {name} = {seconds:g} s")
         self._ending = asyncio.ensure_future(self._house.end(slot, End.of(error), error))
         self.dismiss(error)

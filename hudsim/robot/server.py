@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import ssl
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 
 from hudsim.bridge import Capability, Episode
 from hudsim.errors import HudsimError, ShuttingDown, SimHung
@@ -21,6 +23,7 @@ from hudsim.robot.engines import make_engine
 from hudsim.robot.play import lost_record
 from hudsim.robot.seat import Seat
 from hudsim.robot.slots import Slot, Slots
+from hudsim.robot.spec import Serving
 from hudsim.robot.world import World
 from hudsim.wire.session import PROTOCOL, Peer, WorldSession
 
@@ -35,10 +38,12 @@ class RobotServer:
     name
         The capability's name: agents connect to ``/robot/<name>``.
     bearer
-        The token that admits; None lets everybody in.
+        The token that admits; None or "" lets everybody in.
     autostart
         There is no environment in front: a claim without a token starts an episode by itself, with the seeds
         ``seed, seed + 1, …``.
+    task_args
+        What every reset gets, beside its own arguments.
     watchdog_s
         A bridge that does not return for so long has hung: every episode ends with
         :class:`~hudsim.errors.SimHung`, and ``hung`` is set.
@@ -53,8 +58,10 @@ class RobotServer:
         name: str = "robot",
         autostart: bool = False,
         seed: int = 0,
+        task_args: Mapping[str, Any] = MappingProxyType({}),
         watchdog_s: float = 60.0,
         max_frame_bytes: int = 64 << 20,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.contract, self.checks = world.contract, world.checks
         self.late_frames = 0
@@ -67,6 +74,7 @@ class RobotServer:
         self._ends: Counter[str] = Counter()
         self._skipped = self._ticks = 0
         self._autostart, self._next_seed = autostart, seed
+        self._task_args = dict(task_args)
         self._watchdog_s = watchdog_s
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,6 +91,22 @@ class RobotServer:
             pages={"/healthz": self._health, "/metrics": self._metrics},
             bearer=bearer,
             max_frame_bytes=max_frame_bytes,
+            tls=tls,
+        )
+
+    @classmethod
+    def of(cls, world: World, sim: SimThread, how: Serving, *, task_args: Mapping[str, Any]) -> Self:
+        """As ``how`` says. Raises :class:`~hudsim.errors.UsageError` for a certificate that cannot be read."""
+        return cls(
+            world,
+            sim,
+            bearer=how.bearer,
+            name=how.name,
+            autostart=how.autostart,
+            seed=how.seed,
+            task_args=task_args,
+            watchdog_s=how.watchdog_s,
+            tls=how.tls(),
         )
 
     # Life -----------------------------------------------------------------------------------------------------
@@ -138,7 +162,9 @@ class RobotServer:
             raise self._hang()
         slot.seed = seed
         try:
-            slot.prompt = await self._patiently(self._engine.start(slot.index, slot.token, seed, task_args))
+            slot.prompt = await self._patiently(
+                self._engine.start(slot.index, slot.token, seed, {**self._task_args, **task_args})
+            )
         except BaseException:
             slot.free()
             raise
@@ -253,10 +279,8 @@ class RobotServer:
         await serve_rpc(link, {"capability": capability, "reset": reset, "result": result})
 
     def _health(self) -> tuple[str, str]:
-        live = sum(slot.live for slot in self._slots)
-        status = "hung" if self.hung.is_set() else "ok"
-        body = {"status": status, "robot_type": self.contract.robot_type, "slots": self._world.num_slots, "live": live}
-        return "application/json", json.dumps(body)
+        """Needs no token, so that whoever restarts servers can ask; so it says nothing else."""
+        return "application/json", json.dumps({"status": "hung" if self.hung.is_set() else "ok"})
 
     def _metrics(self) -> tuple[str, str]:
         skipped = self._skipped + sum(seat.skipped for seat in self._seats)
@@ -269,6 +293,8 @@ class RobotServer:
             f"hudsim_observations_skipped_total {skipped}",
             "# TYPE hudsim_late_frames_total counter",
             f"hudsim_late_frames_total {self.late_frames}",
+            "# TYPE hudsim_episodes_live gauge",
+            f"hudsim_episodes_live {sum(slot.live for slot in self._slots)}",
             "# TYPE hudsim_agents gauge",
             f"hudsim_agents {len(self._seats)}",
         ]

@@ -20,7 +20,6 @@ from hudsim.bridge import Capability, Episode
 from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, from_wire
 from hudsim.loop import Pulse, Worker
 from hudsim.net import Address, RpcClient, connect
-from hudsim.net.address import new_token
 from hudsim.robot.play import lost_record
 from hudsim.robot.process import EXIT_HUNG
 from hudsim.robot.spec import Serving, WorldSpec
@@ -30,6 +29,7 @@ __all__ = ["SpawnedWorld"]
 log = logging.getLogger(__name__)
 
 _STOP_S = 1.8
+_TELL_S = 5.0
 
 
 class SpawnedWorld:
@@ -40,7 +40,7 @@ class SpawnedWorld:
 
     def __init__(self, spec: WorldSpec, serving: Serving, *, start_timeout_s: float = 120.0) -> None:
         self._spec = spec
-        self._serving = dataclasses.replace(serving, bearer=serving.bearer or new_token())
+        self._serving = serving.with_bearer()
         self._start_timeout_s = start_timeout_s
         self._process: _Process | None = None
         self._rpc: RpcClient | None = None
@@ -85,7 +85,7 @@ class SpawnedWorld:
     async def reset(self, seed: int | None, task_args: dict[str, Any]) -> Episode:
         """Start an episode; in a new process if the last one died."""
         await self.start()
-        got = await self._call("reset", seed=seed, args={**self._spec.task_args, **task_args})
+        got = await self._call("reset", seed=seed, args=task_args)
         episode = Episode(**got)
         self._held[episode.token] = episode
         return episode
@@ -114,7 +114,7 @@ class SpawnedWorld:
         try:
             return await rpc.call(method, **params)
         except LinkLost:
-            raise await process.died() from None
+            raise await process.unlinked() from None
 
     async def _end(self) -> None:
         rpc, self._rpc = self._rpc, None
@@ -175,18 +175,22 @@ class _Process:
         finally:
             transport.close()
         if not line:
-            raise await self.died()
+            raise await self.unlinked()
         said: dict[str, Any] = json.loads(line)
         return said
 
     async def died(self) -> HudsimError:
-        """Why it died; waits until the kernel says that it has (the link's end came first)."""
+        """Until it has died; why."""
+        await self._gone.wait()
+        return self.failure or SimFailed("the sim process was stopped")
+
+    async def unlinked(self) -> HudsimError:
+        """Why the link to it ended. The kernel tells of its death a moment later, if that is why."""
         try:
-            async with asyncio.timeout(5.0):
-                await self._gone.wait()
+            async with asyncio.timeout(_TELL_S):
+                return await self.died()
         except TimeoutError:
             return SimFailed("the link to the sim process broke, though the process lives")
-        return self.failure or SimFailed("the sim process was stopped")
 
     async def stop(self) -> None:
         """Idempotent; afterwards the process is gone."""

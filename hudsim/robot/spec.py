@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import ssl
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import Any, Self
 
 from hudsim.contract import Contract
 from hudsim.errors import UnknownName, UsageError
+from hudsim.net.address import new_token
 from hudsim.robot.bridge import RobotBridge
 
 __all__ = ["Serving", "WorldSpec", "load_target"]
@@ -133,9 +135,11 @@ class Serving:
     mode, rate_hz
         Timing mode and control rate; None: the contract's own.
     host, port, bearer, name
-        Where; port 0 picks a free one; ``bearer`` None lets everybody in.
-    autostart, seed, task_args
-        No environment in front: claims start episodes by themselves, with these.
+        Where; port 0 picks a free one. ``bearer`` None: a fresh token; "": everybody is let in.
+    autostart, seed
+        No environment in front: claims start episodes by themselves, with seeds counting up from this one.
+    tls_cert, tls_key
+        PEM files; with them the server speaks wss only. None: ws.
     watchdog_s
         How long the bridge may take for one call.
     """
@@ -150,6 +154,8 @@ class Serving:
     autostart: bool = False
     seed: int = 0
     watchdog_s: float = 60.0
+    tls_cert: str | None = None
+    tls_key: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As keyword arguments of the class."""
@@ -163,3 +169,18 @@ class Serving:
         if self.mode is not None:
             document["timing"] = {**document.get("timing", {}), "mode": self.mode}
         return Contract.load(document)
+
+    def with_bearer(self) -> Serving:
+        """With a fresh token where none was given."""
+        return self if self.bearer is not None else replace(self, bearer=new_token())
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The server's TLS context; None without a certificate. Raises :class:`~hudsim.errors.UsageError`."""
+        if self.tls_cert is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.tls_cert, self.tls_key)
+        except OSError as error:  # SSLError is one too
+            raise UsageError(f"tls: cannot use {self.tls_cert} with {self.tls_key}: {error}") from None
+        return context

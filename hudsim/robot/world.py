@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hudsim.contract import Checks, Contract
-from hudsim.errors import ContractError, HudsimError, SimDiverged, SimFailed, UnknownName, UsageError
+from hudsim.errors import ContractError, HudsimError, NoFreeSlot, SimDiverged, SimFailed, UnknownName, UsageError
 from hudsim.robot.bridge import Array, Observation, RobotBridge, VectorRobotBridge
 
 __all__ = ["BatchWorld", "Row", "SeparateWorlds", "VectorWorld", "World", "make_world", "reset_arguments"]
@@ -67,6 +67,10 @@ class World(ABC):
     @abstractmethod
     def result(self, slot: int) -> dict[str, Any]:
         """The bridge's own score of the slot's episode; {} if it leaves that to the contract's rule."""
+
+    def release(self, slot: int) -> None:
+        """The slot's episode has been graded."""
+        return
 
     @abstractmethod
     def close(self) -> None:
@@ -156,7 +160,7 @@ class _OneBridge(World):
         try:
             _guarded(call)
         except HudsimError as error:
-            return dict.fromkeys(actions, error)
+            return dict.fromkeys(error.data.get("slots", actions), error)
         return {}
 
 
@@ -193,7 +197,8 @@ class BatchWorld(_OneBridge):
     def __init__(self, bridge: RobotBridge, contract: Contract) -> None:
         super().__init__(bridge, contract)
         self.bridge = bridge
-        self._taken: set[int] = set()
+        self._taken: set[int] = set()  # had a turn since the last reset
+        self._held: set[int] = set()  # have not been graded yet
         self._args: tuple[int | None, dict[str, Any]] | None = None
         self._prompt = ""
         self._last: dict[int, Array] = {}
@@ -201,6 +206,8 @@ class BatchWorld(_OneBridge):
     def reset(self, slot: int, seed: int | None, task_args: Mapping[str, Any]) -> str:
         """The first slot resets the batch; the others join it, with the same arguments, until all have had a turn."""
         wanted = (seed, dict(task_args))
+        if others := self._held - {slot} if slot in self._taken else set():
+            raise NoFreeSlot(f"this world resets its slots together, and slots {sorted(others)} are still held")
         if slot in self._taken or self._args is None:
             self._eye.reset()
             arguments = reset_arguments(self.bridge.reset, seed, task_args)
@@ -213,7 +220,11 @@ class BatchWorld(_OneBridge):
                 "arguments of the episodes that are running"
             )
         self._taken.add(slot)
+        self._held.add(slot)
         return self._prompt
+
+    def release(self, slot: int) -> None:
+        self._held.discard(slot)
 
     def step(self, actions: Mapping[int, Array]) -> dict[int, HudsimError]:
         rows = [actions.get(slot, self.checks.hold(self._last.get(slot))) for slot in range(self.num_slots)]
