@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("hudsim")])
 def test_a_command_runs(command: str, folder: Path) -> None:
     arguments = [sys.executable, "-m", "hudsim.cli", *shlex.split(command)[1:]]
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
@@ -49,7 +49,8 @@ def test_the_make_targets_exist() -> None:
 
 
 def test_the_script_drives_the_world(folder: Path) -> None:
-    done = subprocess.run([sys.executable, "drive.py"], cwd=folder, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "drive.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("terminated True")
 

@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from hudsim.errors import FrameTooLarge, HudsimError, LinkLost
+from hudsim.net.gate import Gate
 
 __all__ = ["CLOSE_TIMEOUT_S", "Link", "tune"]
 
@@ -28,6 +29,7 @@ class Link:
 
     def __init__(self, connection: Connection, peer: str) -> None:
         self._ws = connection
+        self._gate: Gate | None = None
         self.peer = peer
 
     async def send(self, frame: bytes | bytearray | str) -> None:
@@ -37,17 +39,24 @@ class Link:
         except ConnectionClosed as closed:
             raise self._lost(closed) from None
 
-    def try_send(self, frame: bytes | bytearray) -> bool:
-        """Hand a binary frame to the socket at once, if nothing waits before it; whether it was.
+    def open_gate(self) -> None:
+        """Allow :meth:`send_now`; only the server's end may, on the loop thread. Does nothing over TLS."""
+        transport = self._ws.transport
+        if transport.get_extra_info("sslcontext") is None:
+            self._gate = Gate(transport, asyncio.get_running_loop())
+            self._ws.transport = self._gate  # type: ignore[assignment]  # it is one, by delegation
 
-        Saves the hot path a task switch. False also when the link is closing: :meth:`send` then says why.
-        """
-        ws = self._ws
-        if ws.protocol.state is not State.OPEN or ws.transport.get_write_buffer_size():
+    def send_now(self, frame: bytes) -> bool:
+        """Hand a binary frame to the socket at once, from any thread, if nothing waits before it; whether it was."""
+        if self._gate is None or self._ws.protocol.state is not State.OPEN:
             return False
-        ws.protocol.send_binary(frame)
-        ws.send_data()
-        return True
+        return self._gate.send_frame(frame)
+
+    def shut_gate(self) -> None:
+        """No :meth:`send_now` any more. Idempotent."""
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.release()
 
     async def receive(self) -> bytes | str:
         """The next frame."""

@@ -36,12 +36,11 @@ class Outbox:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        link.open_gate()
         self._task = asyncio.create_task(self._pump(), name="hudsim-outbox")
 
     def put(self, frame: bytes | str) -> None:
         """Send ``frame`` as soon as what is before it has gone."""
-        if not self._queue and self._idle.is_set() and isinstance(frame, bytes) and self._link.try_send(frame):
-            return
         self._queue.append(frame)
         self._idle.clear()
         self._wake.set()
@@ -55,6 +54,10 @@ class Outbox:
             return
         self.skipped += self._waiting is not None
         self._waiting = (index, frame)
+
+    def send_now(self, frame: bytes) -> bool:
+        """Send an observation from the sim thread, if nothing is before it and there is no credit; whether it was."""
+        return self._credit is None and self._idle.is_set() and self._link.send_now(frame)
 
     def acknowledge(self, index: int) -> None:
         """The agent has taken observation ``index``, and so every one before it."""
@@ -77,6 +80,7 @@ class Outbox:
 
     def close(self) -> None:
         """Send nothing more."""
+        self._link.shut_gate()
         self._task.cancel()
 
     async def _pump(self) -> None:

@@ -64,6 +64,7 @@ class Seat:
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self._newest = 0
+        self._left = self._come = 0  # deliveries left to the loop thread, and those that have come to it
 
     @property
     def skipped(self) -> int:
@@ -115,6 +116,28 @@ class Seat:
             self._disarm()
         elif not self._realtime or delivery.obs_index == 0:
             self._arm(delivery.obs_index)
+
+    def show_now(self, delivery: Delivery) -> bool:
+        """As :meth:`show`, from the sim thread and past the loop thread, where that is possible; whether it was.
+
+        Only for an observation that is neither the first (its deadline is the warm-up's) nor the last, and only if
+        nothing was left to the loop thread before it.
+        """
+        between = delivery.frame is not None and delivery.result is None and delivery.obs_index > 0
+        if self._realtime or not between or self._left != self._come:
+            self._left += 1
+            return False
+        # First, so that the answer, which the loop thread gets, finds them so.
+        self._newest = delivery.obs_index
+        self._due_s = self._loop.time() + self._house.contract.timing.policy_deadline_s
+        if self._outbox.send_now(delivery.frame or b""):
+            return True
+        self._left += 1
+        return False
+
+    def come(self) -> None:
+        """On the loop thread: a delivery that :meth:`show_now` left to it has come."""
+        self._come += 1
 
     def dismiss(self, error: HudsimError) -> None:
         """Tell the agent why it cannot go on, and close."""
@@ -184,11 +207,12 @@ class Seat:
 
     def _look(self) -> None:
         """The timer: what was due then may have come since, and something else be due later."""
+        now_s, due_s = self._loop.time(), self._due_s
         self._timer = None
-        if self._due_s is None:
-            return
-        if self._loop.time() < self._due_s:
-            self._look_at(self._due_s)
+        if due_s is None:  # the sim thread may set it before the next look
+            self._look_at(now_s + self._house.contract.timing.policy_deadline_s)
+        elif now_s < due_s:
+            self._look_at(due_s)
         else:
             self._expired()
 

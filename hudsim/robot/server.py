@@ -177,8 +177,11 @@ class RobotServer:
         slot = self._slots.claimable(token)
         if slot is None:
             if not self._autostart:
-                slot = self._slots.find(None)
+                slot = self._slots.claimable(self._slots.find(None).token)
+                assert slot is not None
             else:
+                # An agent that has just hung up may still be giving its slot back: its end was queued before this.
+                await self._patiently(self._sim.submit(int))
                 seed, self._next_seed = self._next_seed, self._next_seed + 1
                 slot = await self._begin(self._slots.take(reuse_ended=True), seed, {})
         slot.claimed = True
@@ -205,8 +208,23 @@ class RobotServer:
     # From the sim thread --------------------------------------------------------------------------------------
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._delivered, deliveries)
+        """On the sim thread: straight to the socket where that is possible, else by way of the loop thread."""
+        left: list[tuple[Seat | None, Delivery]] = []
+        for delivery in deliveries:
+            slot = self._slots[delivery.slot]
+            seat = slot.seat if slot.token == delivery.token else None
+            if seat is None or not seat.show_now(delivery):
+                left.append((seat, delivery))
+        if left:
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._come, left)
+
+    def _come(self, left: Sequence[tuple[Seat | None, Delivery]]) -> None:
+        """On the loop thread: what the sim thread left to it."""
+        for seat, delivery in left:
+            if seat is not None:
+                seat.come()
+            self._delivered([delivery])
 
     def _delivered(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:

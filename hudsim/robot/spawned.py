@@ -251,9 +251,10 @@ class _Process:
     def _read_stderr(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._popen is not None
         assert self._popen.stderr is not None
-        for line in self._popen.stderr:
-            self._last_words.append(line.rstrip())
-            log.info("sim: %s", line.rstrip())
+        with self._popen.stderr as lines:
+            for line in lines:
+                self._last_words.append(line.rstrip())
+                log.info("sim: %s", line.rstrip())
 
 
 def _popen(fds: tuple[int, ...]) -> subprocess.Popen[str]:

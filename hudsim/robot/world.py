@@ -246,9 +246,10 @@ def make_world(
     to see its first observation.
     """
     at_once = num_envs > 1 and "num_envs" in inspect.signature(make).parameters
-    bridge = _guarded(lambda: make(num_envs=num_envs) if at_once else make())
+    bridge: object = _guarded(lambda: make(num_envs=num_envs) if at_once else make())
     if not isinstance(bridge, RobotBridge):
-        raise UsageError(f"got a {type(bridge).__name__} from {make}, expected a RobotBridge")
+        hint = "; a Gymnasium environment is served as gym:module:factory" if hasattr(bridge, "action_space") else ""
+        raise UsageError(f"got a {type(bridge).__name__}, expected a RobotBridge{hint}")
     contract = adjust(_completed(bridge))
     if bridge.num_envs == 1 and not isinstance(bridge, VectorRobotBridge):
         return SeparateWorlds([bridge] + [_guarded(make) for _ in range(num_envs - 1)], contract)

@@ -245,7 +245,7 @@ class AgentSession:
         """One action or a chunk. An openpi/0 world gets float32, all that protocol carries."""
         if not self.rich:
             return encode({"actions": np.asarray(array, dtype=np.float32)})
-        message: dict[str, Any] = {"actions": array}
+        message: dict[str, Any] = {"actions": np.asarray(array)}
         if episode is not None:
             message["episode"] = episode
         if obs_index is not None:
@@ -265,13 +265,16 @@ class AgentSession:
         message = _decoded(frame)
         if "error" in message:
             raise _remote_error(message["error"])
-        meta = message.pop("meta", None) or {}
+        meta = _map(message, "meta") or {}
+        for key in ("obs_index", "t_send_ns"):
+            _index(meta, key, optional=True)
+        success = message.pop("success", None)
         return Heard(
-            terminated=bool(message.pop("terminated", False)),
-            truncated=bool(message.pop("truncated", False)),
-            reward=float(message.pop("reward", 0.0) or 0.0),
-            success=message.pop("success", None),
-            result=message.pop("result", None) or meta.get("result"),
+            terminated=bool(_number(message, "terminated")),
+            truncated=bool(_number(message, "truncated")),
+            reward=_number(message, "reward"),
+            success=None if success is None else bool(_number({"success": success}, "success")),
+            result=_map(message, "result") or _map(dict(meta), "result"),
             meta=meta,
             data=message,
         )
@@ -285,9 +288,11 @@ def _parse(frame: bytes | str) -> Claim | Actions | Ack | End:
         raise WireError(f"got a {type(message).__name__}, expected a map")
     if "actions" in message:
         array = message["actions"]
-        if not isinstance(array, np.ndarray):
+        if isinstance(array, np.generic):
+            array = np.asarray(array)
+        if not isinstance(array, np.ndarray | np.generic):
             raise WireError(f"actions: got {_kind(array)}, expected an array (msgpack-numpy)")
-        return Actions(array, _text(message, "episode"), _index(message, "obs_index", optional=True))
+        return Actions(np.asarray(array), _text(message, "episode"), _index(message, "obs_index", optional=True))
     if "claim" in message:
         return Claim(_text(message, "claim"), _peer(message.get("accept")))
     if "ack" in message:
@@ -329,6 +334,23 @@ def _index(message: Mapping[str, Any], key: str, *, optional: bool = False) -> i
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
         raise WireError(f"{key}: got {_kind(value)}, expected a whole number from 0")
     return value
+
+
+def _map(message: dict[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = message.pop(key, None)
+    if value is None or isinstance(value, dict):
+        return value
+    raise WireError(f"{key}: got {_kind(value)}, expected a map or nil")
+
+
+def _number(message: dict[str, Any], key: str) -> float:
+    """A bool or number, which may also come as an array of one; 0 if it is not there."""
+    value = message.pop(key, None)
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float):
+        return float(value or 0)
+    raise WireError(f"{key}: got {_kind(value)}, expected a number")
 
 
 def _kind(value: Any) -> str:
