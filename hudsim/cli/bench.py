@@ -1,0 +1,31 @@
+"""``hudsim bench``: the benchmarks, each with options of its own."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+__all__ = ["bench"]
+
+_BENCHES = ("latency",)
+
+
+def bench(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="BENCH", help="latency")] = None,
+) -> None:
+    """Measure where the time goes.
+
+    latency: action to next observation over the socket, beside a bare echo of the same size;
+    `hudsim bench latency --help` tells more.
+    """
+    from hudsim.errors import UnknownName
+
+    if name is None or name in ("-h", "--help"):
+        typer.echo(context.get_help())
+        return
+    if name not in _BENCHES:
+        raise UnknownName("bench", name, _BENCHES)
+    raise typer.Exit(import_module(f"hudsim.bench.{name}").main(context.args))

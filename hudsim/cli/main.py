@@ -1,0 +1,80 @@
+"""``hudsim``: the commands, and what a mistake looks like."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hudsim.cli import contract
+from hudsim.cli.bench import bench
+from hudsim.cli.check import check
+from hudsim.cli.diff import diff
+from hudsim.cli.listing import list_
+from hudsim.cli.run import run
+from hudsim.cli.serve import serve
+from hudsim.errors import HudsimError, UsageError
+
+__all__ = ["app"]
+
+
+class _Commands(TyperGroup):
+    """Says a :class:`~hudsim.errors.HudsimError` in one message: exit code 2 for usage, 1 for work that failed."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HudsimError as error:
+            if ctx.params.get("debug"):
+                raise
+            typer.echo(f"hudsim: {error.message}", err=True)
+            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Run a policy against a world, on time, and say what happened.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # boxes leave a third of the width to the words
+    pretty_exceptions_enable=False,  # its pages of local variables hide the message
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command()(serve)
+app.command()(check)
+app.command("list")(list_)
+app.add_typer(contract.commands, name="contract")
+app.command()(diff)
+app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})(bench)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"hudsim {version('hudsim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    *,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="HUDSIM_DEBUG", help="Log what happens; show a mistake's traceback.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    # A module of the user's own is found from the working folder, as with `python -m`; the sim process does so too.
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, "")
+    level = logging.INFO if debug else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)

@@ -1,0 +1,62 @@
+"""Words that several commands share, and how ``key=value`` is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import typer
+
+from hudsim.errors import UsageError
+
+__all__ = ["AsJson", "Cameras", "Mode", "Rate", "Seed", "Settings", "Watchdog", "World", "read_settings"]
+
+Mode = Literal["lockstep", "paced", "realtime"]
+
+World = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORLD", help="A name from `hudsim list`, gym:ID, mjcf:FILE.xml, module:attr, file.py:attr or ws://…"
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="An argument of the world or its task; VALUE is JSON or a word."),
+]
+Cameras = Annotated[
+    bool | None,
+    typer.Option(
+        "--cameras/--no-cameras",
+        "--camera/--no-camera",
+        help="Ask the world for cameras, or do without.",
+        show_default="as the world has it",
+    ),
+]
+Rate = Annotated[
+    float | None, typer.Option(metavar="HZ", min=0.001, help="Control rate.", show_default="the world's own")
+]
+Seed = Annotated[int, typer.Option(metavar="S", min=0, help="The first episode's; the next has the next.")]
+Watchdog = Annotated[
+    float, typer.Option(metavar="S", min=0.1, help="Seconds that a step may take before the world has hung.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+def read_settings(words: Iterable[str] | None) -> dict[str, Any]:
+    """``key=value`` words as a dict; a value that is not JSON is the word itself.
+
+    Raises :class:`~hudsim.errors.UsageError` for a word without ``=`` and for a key given twice.
+    """
+    settings: dict[str, Any] = {}
+    for word in words or []:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"got {word!r}, expected KEY=VALUE, as in width=128")
+        if key in settings:
+            raise UsageError(f"{key} is set twice: {json.dumps(settings[key])} and {value}")
+        try:
+            settings[key] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[key] = value
+    return settings

@@ -1,0 +1,58 @@
+"""``Arguments``: what a world or policy can be told, read off its signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+__all__ = ["Arguments"]
+
+_RESET_OWN = ("seed", "seeds", "slots")  # said by other means than settings
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a callable takes by keyword: names with their defaults. ``open``: others as well, nobody knows which."""
+
+    names: dict[str, Any]
+    open: bool
+
+    @classmethod
+    def of(cls, made: Callable[..., Any]) -> Arguments:
+        """Of a class: its ``__init__``'s, and its bases' as long as ``**options`` pass everything on to them."""
+        if not isinstance(made, type):
+            return cls(*_keywords(made))
+        names: dict[str, Any] = {}
+        is_open = False
+        for base in made.__mro__[:-1]:
+            if "__init__" in vars(base):
+                own, is_open = _keywords(vars(base)["__init__"], skip=1)
+                names = {**own, **names}
+                if not is_open:
+                    break
+        return cls(names, is_open)
+
+    @classmethod
+    def of_reset(cls, made: Callable[..., Any]) -> Arguments:
+        """Of the ``reset`` of the world that ``made`` makes; none if a function does not say what it returns."""
+        kind: Any = made
+        if not isinstance(made, type):
+            try:
+                kind = get_type_hints(made).get("return")
+            except (NameError, TypeError):
+                kind = None
+        reset = getattr(kind, "reset", None)
+        if reset is None:
+            return cls({}, open=False)
+        names, is_open = _keywords(reset, skip=1)
+        return cls({name: default for name, default in names.items() if name not in _RESET_OWN}, is_open)
+
+
+def _keywords(made: Callable[..., Any], skip: int = 0) -> tuple[dict[str, Any], bool]:
+    """The keyword arguments and whether there may be others; ``skip`` leaves out the first, ``self``."""
+    parameters = list(inspect.signature(made).parameters.values())[skip:]
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = {p.name: p.default for p in parameters if p.kind in kinds}
+    return names, any(p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,0 +1,79 @@
+"""From a policy's name and settings to an agent that plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hudsim.errors import HudsimError, UnknownName, UsageError
+from hudsim.registry.arguments import Arguments
+from hudsim.registry.entry import Entry
+from hudsim.registry.names import find, policies
+from hudsim.robot.model import Model
+
+if TYPE_CHECKING:
+    from hudsim.robot.agent import RobotAgent
+
+__all__ = ["Policy", "policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy that has been found but not made."""
+
+    entry: Entry
+    made: Callable[..., Any]
+    args: Mapping[str, Any]
+
+    @property
+    def needs_privileged(self) -> bool:
+        """Whether it reads what a real robot would not have."""
+        return bool(getattr(self.made, "needs_privileged", False))
+
+    def agent(self, *, chunks: str | None = None, length: int | None = None) -> RobotAgent:
+        """An agent that plays it.
+
+        chunks
+            A chunk strategy by name. None: the policy's own, else the agent's choice.
+        length
+            How many ticks of a chunk are executed before the next is asked for. None: the strategy's own.
+
+        Raises :class:`~hudsim.errors.UsageError` for what it cannot be made with.
+        """
+        from hudsim.robot.agent import RobotAgent
+        from hudsim.robot.chunks import make_chunks
+
+        name, own_length = self.entry.chunks or ("receding" if length else None, None)
+        name, length = chunks or name, length or (None if chunks else own_length)
+        strategy = make_chunks(name, length) if name is not None else None
+        made = self._make()
+        if isinstance(made, Model):
+            return RobotAgent(made, chunks=strategy)
+        if not isinstance(made, RobotAgent):
+            raise UsageError(
+                f"policy {self.entry.name} is a {type(made).__name__}; expected a hudsim Model or RobotAgent"
+            )
+        if strategy is not None:
+            raise UsageError(f"policy {self.entry.name} is an agent that has chosen its chunk strategy itself")
+        return made
+
+    def _make(self) -> Any:
+        try:
+            return self.made(**self.args)
+        except HudsimError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"policy {self.entry.name} cannot be made: {error}") from error
+
+
+def policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
+    """The policy of ``name`` with ``settings`` for what makes it. Raises as :func:`world` does."""
+    given = Entry(name, name, "") if ":" in name else None
+    entry = find(name, "policy", given, policies())
+    made = entry.load()
+    takes = Arguments.of(made)
+    for key in settings or {}:
+        if key not in takes.names and not takes.open:
+            raise UnknownName(f"{name} setting", key, takes.names)
+    return Policy(entry, made, {**entry.args, **(settings or {})})

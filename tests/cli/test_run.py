@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import LIMIT_S, alive, children, document, hudsim, serving, started, told
+
+SMALL = ("--set", "width=32", "--set", "height=16")
+KEYS = {
+    *("world", "policy", "mode", "transport", "success_rate", "mean_reward"),
+    *("episodes", "cadence", "artifacts"),
+}
+STAGES = ("step", "render", "encode", "wire", "adapt", "infer", "apply")
+POLICY = """
+import numpy as np
+from hudsim import Model, RobotAgent
+
+class Raises(Model):
+    def infer(self, batch):
+        raise RuntimeError("no [idea] at all")
+
+class Still(Model):
+    def __init__(self, chunk: int = 2):
+        self.chunk = chunk
+
+    def infer(self, batch):
+        return np.zeros((1, self.chunk, 5), np.float32)
+
+def agent() -> RobotAgent:
+    return RobotAgent(Still())
+"""
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "paced", "realtime"])
+def test_run_prints_one_document_in_each_mode(mode: str) -> None:
+    said = document("run", "test-card", "-p", "random", "-n", "2", "--seed", "3", *SMALL,
+                    "--mode", mode, "--max-steps", "10")  # fmt: skip
+    assert said.keys() == KEYS
+    assert [said[key] for key in ("world", "policy", "mode", "transport")] == ["test-card", "random", mode, "socket"]
+    assert [episode["seed"] for episode in said["episodes"]] == [3, 4]
+    for episode in said["episodes"]:
+        assert episode["end"] == "max_steps"
+        assert episode["ticks"] >= 10
+        assert episode.keys() >= {"seed", "reward", "success", "end", "ticks", "hash"}
+        assert (episode["hash"] is None) == (mode == "realtime")
+    cadence = said["cadence"]
+    assert cadence["rate_asked_hz"] == (None if mode == "lockstep" else 50.0)
+    assert cadence["rate_achieved_hz"] > 0
+    assert cadence["ticks"] >= 20
+    assert (cadence["late_us"] is None) == (mode == "lockstep")
+    assert tuple(cadence["stages_us"]) == STAGES
+    assert all(stage["p50"] <= stage["p99"] for stage in cadence["stages_us"].values())
+
+
+def test_run_prints_a_table_and_keeps_the_run(tmp_path: Path) -> None:
+    done = hudsim("run", "test-card", "-p", "hold", "--set", "max_ticks=5", *SMALL, "--out", "kept", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for word in ("test-card", "success", "reward", "truncated 1", "rate", "p99", *STAGES, "kept/run.json"):
+        assert word in done.stdout
+    kept = json.loads((tmp_path / "kept/run.json").read_text())
+    assert kept.keys() == KEYS
+    assert len((tmp_path / "kept/episode-000.ticks.jsonl").read_text().splitlines()) == 6
+
+
+def test_a_policy_that_needs_privileged_features_gets_them() -> None:
+    said = document("run", "arm-reach", "-p", "scripted", "--no-cameras")
+    assert said["success_rate"] == 1.0
+
+
+def test_the_rate_asked_for_is_the_physics_too() -> None:
+    said = document("run", "pendulum", "-p", "hold", "--no-cameras", "--rate", "25", "--mode", "paced",
+                    "--max-steps", "3")  # fmt: skip
+    assert said["cadence"]["rate_asked_hz"] == 25
+    refused = hudsim("run", "arm-reach", "-p", "hold", "--no-cameras", "--rate", "30")
+    assert refused.returncode == 2
+    assert "0.002 s" in refused.stderr
+
+
+def test_run_plays_a_server_that_runs_already() -> None:
+    with serving("test-card", *SMALL, "--mode", "realtime") as (process, server):
+        said = document("run", server["url"], "-p", "random", "--max-steps", "5", "--set", "prompt=look")
+        assert said["mode"] == "realtime"
+        assert said["world"] == server["url"].partition("?")[0]
+        refused = hudsim("run", server["url"], "-p", "random", "--set", "promt=look")
+        assert refused.returncode == 2
+        assert "did you mean 'prompt'?" in refused.stderr
+        assert process.poll() is None
+
+
+def test_ones_own_policy_from_a_file_or_the_working_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    for policy in ("mine.py:Still", "mine:agent"):
+        said = document("run", "test-card", "-p", policy, *SMALL, "--max-steps", "4", cwd=tmp_path)
+        assert said["policy"] == policy
+        assert said["episodes"][0]["ticks"] == 4
+
+
+def test_a_policy_that_raises_ends_the_run_with_1_and_its_words(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    done = hudsim("run", "test-card", "-p", "mine:Raises", *SMALL, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "RuntimeError: no [idea] at all" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_sim_that_raises_is_an_error_never_a_zero() -> None:
+    done = hudsim("run", "test-card", "-p", "random", *SMALL, "--set", 'faults={"raise_at": 3}', "--json")
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    assert said["success_rate"] is None
+    assert said["mean_reward"] is None
+    assert said["episodes"][0]["end"] == "aborted(sim_failed)"
+    assert "RuntimeError" in said["episodes"][0]["error"]
+
+
+def test_a_sim_that_hangs_ends_within_its_watchdog() -> None:
+    done = hudsim("run", "test-card", "-p", "random", *SMALL, "--set", 'faults={"hang_at": 3}', "--watchdog", "0.5")
+    assert done.returncode == 1
+    assert "aborted(sim_hung)" in done.stdout
+
+
+def test_an_interrupt_keeps_what_was_recorded_and_leaves_no_process(tmp_path: Path) -> None:
+    words = ("run", "test-card", "-p", "random", *SMALL, "--mode", "paced", "-n", "100", "--max-steps", "10")
+    with started(*words, "--out", "kept", cwd=tmp_path) as process:
+        deadline = time.monotonic() + LIMIT_S
+        while not (tmp_path / "kept/episode-000.ticks.jsonl").exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        sims = children(process.pid)
+        code, seconds, errors = told(process, signal.SIGINT)
+    assert code == 130
+    assert seconds < 2
+    assert "of 100 episodes ran; kept in kept" in errors
+    assert "Traceback" not in errors
+    assert sims
+    assert not any(alive(sim) for sim in sims)
+    kept = json.loads((tmp_path / "kept/run.json").read_text())
+    assert 0 < len(kept["episodes"]) < 100
+
+
+def test_where_there_is_no_opengl_one_line_says_how_to_go_on() -> None:
+    nowhere = {"MUJOCO_GL": "egl", "__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}
+    done = hudsim("run", "arm-lift", "-p", "hold", environment=nowhere)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "--no-cameras" in done.stderr
+    again = hudsim("run", "arm-lift", "-p", "hold", "--no-cameras", "--max-steps", "2", environment=nowhere)
+    assert again.returncode == 0, again.stderr
+
+
+def test_video_of_a_world_without_cameras_is_refused() -> None:
+    pytest.importorskip("av")
+    done = hudsim("run", "pendulum", "-p", "hold", "--no-cameras", "--video", "--out", "/dev/null/x")
+    assert done.returncode == 2
+
+
+def test_a_gymnasium_environment_takes_settings_and_is_drawn_for_a_video(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    done = hudsim("run", "gym:HalfCheetah-v5", "-p", "random", "--set", "ctrl_cost_weight=0.2", "--set", "width=64",
+                  "--set", "height=64", "--max-steps", "3", "--video", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs/gym-HalfCheetah-v5-random/episode-000.mp4").stat().st_size > 0

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from hudsim import RobotClient
+from hudsim.net import Address
+from tests.cli.command import LIMIT_S, alive, children, hudsim, serving, told
+
+SMALL = ("test-card", "--set", "width=32", "--set", "height=16")
+
+
+async def play(url: str, ticks: int) -> list[int]:
+    """Play two episodes by claims without a token; the seeds they had."""
+    seeds = []
+    async with await RobotClient.connect(url) as robot:
+        for _ in range(2):
+            seen = await robot.get_observation()
+            seeds.append(int(seen.data["observation/state"][2]))
+            while not seen.over:
+                await robot.send_action(robot.contract.example()[1])
+                seen = await robot.get_observation()
+            assert seen.index == ticks
+            await robot.claim()
+    return seeds
+
+
+def test_the_first_line_says_where_and_each_claim_starts_an_episode() -> None:
+    with serving(*SMALL, "--seed", "5", "--set", "max_ticks=3") as (_, said):
+        address = Address.parse(said["url"])
+        assert said.keys() == {"url", "port"}
+        assert (address.host, address.port, address.path) == ("127.0.0.1", said["port"], "/robot/robot")
+        assert address.bearer
+        assert asyncio.run(asyncio.wait_for(play(said["url"], 3), LIMIT_S)) == [5, 6]
+
+
+def test_no_auth_lets_in_who_has_no_token() -> None:
+    with serving(*SMALL, "--no-auth", "--set", "max_ticks=2") as (_, said):
+        assert "bearer" not in said["url"]
+        assert asyncio.run(asyncio.wait_for(play(said["url"], 2), LIMIT_S)) == [0, 1]
+
+
+def test_settings_of_the_task_reach_episodes_that_claims_start() -> None:
+    async def prompt(url: str) -> str:
+        async with await RobotClient.connect(url) as robot:
+            return str((await robot.get_observation()).meta["prompt"])
+
+    with serving(*SMALL, "--set", "prompt=look closely") as (_, said):
+        assert asyncio.run(asyncio.wait_for(prompt(said["url"]), LIMIT_S)) == "look closely"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_it_ends_well_and_leaves_no_process(number: signal.Signals) -> None:
+    with serving(*SMALL, "--mode", "realtime") as (process, _):
+        sims = children(process.pid)
+        assert sims
+        code, seconds, errors = told(process, number)
+        assert code == 0, errors
+        assert seconds < 2
+        assert not any(alive(sim) for sim in sims)
+
+
+def test_a_sim_that_dies_ends_the_server_with_the_reason() -> None:
+    with serving(*SMALL) as (process, _):
+        for sim in children(process.pid):
+            os.kill(sim, signal.SIGKILL)
+        _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert "SIGKILL" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with serving(*SMALL) as (_, said):
+        done = hudsim("serve", *SMALL, "--port", str(said["port"]))
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert f"127.0.0.1:{said['port']}" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudsim import registry
+from hudsim.errors import UnknownName, UsageError
+from hudsim.registry.arguments import Arguments
+from hudsim.robot.agent import RobotAgent
+from hudsim.robot.bridge import RobotBridge
+from hudsim.robot.chunks import RealTimeChunking, RecedingHorizon, TemporalEnsemble
+
+MINE = """
+from hudsim import Model, RobotAgent, RobotBridge
+
+class Base(RobotBridge):
+    def __init__(self, *, size: int = 1, cameras: bool = False) -> None: ...
+    def reset(self, seed: int = 0, level: str = "low") -> str: ...
+    def step(self, action) -> None: ...
+    def get_observation(self): ...
+
+class World(Base):
+    def __init__(self, *, colour: str = "red", **options) -> None: ...
+
+def factory(width: int = 1) -> World: ...
+def secretive(width: int = 1): ...
+def generous(**options) -> Base: ...
+
+class Still(Model):
+    def __init__(self, chunk: int = 1) -> None:
+        if chunk < 1:
+            raise ValueError(f"chunk {chunk}")
+    def infer(self, batch): ...
+
+def agent() -> RobotAgent:
+    return RobotAgent(Still())
+
+def number() -> int:
+    return 3
+
+three = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    file = tmp_path / f"{tmp_path.name}.py"  # a module name of its own
+    file.write_text(MINE)
+    return str(file)
+
+
+@pytest.mark.parametrize("entry", [*registry.worlds().values(), *registry.policies().values()], ids=lambda e: e.name)
+def test_every_name_stands_for_something_that_takes_its_arguments(entry: registry.Entry) -> None:
+    takes = Arguments.of(entry.load())
+    assert {*entry.args, *entry.defaults} <= takes.names.keys()
+    assert entry.about
+
+
+def test_a_name_alone_imports_no_simulator() -> None:
+    code = (
+        "import sys\nfrom hudsim import registry\n"
+        "print(registry.world('arm-lift').args, [m for m in ('mujoco', 'gymnasium', 'cv2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    assert done.stdout == "{'task': 'lift'} []\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "args", "task_args"),
+    [
+        ("arm-lift", {"width": 64, "difficulty": "hard"}, {"task": "lift", "width": 64}, {"difficulty": "hard"}),
+        ("pendulum", {"spread": 0.1, "width": 64}, {"spread": 0.1, "width": 64}, {}),
+        ("test-card", {"max_ticks": 9, "prompt": "look"}, {"max_ticks": 9}, {"prompt": "look"}),
+        ("gym:FrozenLake-v1", {"is_slippery": False, "max_ticks": 9, "options": {}},
+         {"env": "FrozenLake-v1", "max_ticks": 9, "make_args": {"is_slippery": False}}, {"options": {}}),
+        ("gym:mine:make", {"make_args": {"a": 1}, "b": 2}, {"env": "mine:make", "make_args": {"a": 1, "b": 2}}, {}),
+    ],
+)  # fmt: skip
+def test_settings_go_to_the_world_first_then_to_its_task(
+    name: str, settings: Mapping[str, Any], args: Mapping[str, Any], task_args: Mapping[str, Any]
+) -> None:
+    spec = registry.world(name, settings)
+    assert (spec.args, spec.task_args) == (args, task_args)
+
+
+def test_settings_of_ones_own_world_are_read_off_its_signatures(mine: str) -> None:
+    settings = {"colour": "blue", "size": 2, "level": "high"}
+    spec = registry.world(f"{mine}:World", settings)
+    assert (spec.args, spec.task_args) == ({"colour": "blue", "size": 2}, {"level": "high"})
+    spec = registry.world(f"{mine}:factory", {"width": 2, "level": "high"})
+    assert (spec.args, spec.task_args) == ({"width": 2}, {"level": "high"})
+    assert registry.world(f"{mine}:generous", {"any": 1, "level": "x"}).args == {"any": 1}
+    with pytest.raises(UnknownName, match=r"There are: width$"):
+        registry.world(f"{mine}:secretive", {"level": "high"})
+    with pytest.raises(UnknownName, match=r"did you mean 'colour'.*There are: cameras, colour, level, size$"):
+        registry.world(f"{mine}:World", {"color": "blue"})
+
+
+def test_what_a_name_fixes_is_no_setting() -> None:
+    with pytest.raises(UnknownName, match="no arm-lift setting 'task'"):
+        registry.world("arm-lift", {"task": "push"})
+    with pytest.raises(UnknownName):
+        registry.world("gym:CartPole-v1", {"env": "Ant-v5"})
+
+
+def test_wishes_become_arguments_of_worlds_that_have_them(mine: str) -> None:
+    spec = registry.world("arm-push", cameras=False, privileged=True, control_rate=25.0)
+    assert spec.args == {"task": "push", "cameras": False, "privileged": True, "control_rate": 25.0}
+    assert registry.world("gym:Ant-v5", cameras=True).args == {"env": "Ant-v5", "camera": True}
+    assert registry.world("test-card", cameras=True).args == {"max_ticks": 500}  # it counts them
+    assert registry.world("test-card", cameras=False).args == {"max_ticks": 500, "cameras": False}
+    assert registry.world(f"{mine}:World", control_rate=25.0).args == {}
+    with pytest.raises(UsageError, match="privileged"):
+        registry.world("gym:Ant-v5", privileged=True)
+    with pytest.raises(UsageError, match="no say about cameras"):
+        registry.world(f"{mine}:factory", cameras=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("arm-lft", r"did you mean 'arm-lift'\?.*gym:ID.*test-card"),
+        ("gym:", "expected an environment"),
+        ("mjcf:nowhere.xml", "there is no file nowhere.xml"),
+        ("ws://127.0.0.1:1/robot/robot", "runs already"),
+    ],
+)
+def test_a_world_that_is_not_there_is_refused(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        registry.world(name)
+
+
+def test_a_module_that_cannot_be_imported_is_said_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "broken_world.py").write_text("def (:\n")
+    with pytest.raises(UsageError, match="SyntaxError"):
+        registry.world(f"{tmp_path}/broken_world.py:World", {"a": 1})
+    with pytest.raises(UnknownName, match="did you mean 'ArmBridge'"):
+        registry.world("hudsim.bridges.arm.bridge:ArmBrige", {"a": 1})
+
+
+def test_installed_packages_add_names_but_take_none_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "extra_worlds-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extra-worlds\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(
+        "[hudsim.worlds]\nmine = hudsim.bridges.testcard:TestCardVectorBridge\npendulum = nowhere:World\n"
+        "[hudsim.policies]\nmine = hudsim.policies.hold:Hold\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert registry.worlds()["mine"].about == "from extra-worlds 1.2"
+    assert registry.world("mine", {"width": 32}).args == {"width": 32}
+    assert registry.worlds()["pendulum"].target.startswith("hudsim.")
+    assert isinstance(registry.policy("mine").agent(), RobotAgent)
+
+
+def test_a_policy_brings_its_chunk_strategy_and_one_asked_for_wins() -> None:
+    mpc, hold = registry.policy("mpc"), registry.policy("hold")
+    assert mpc.needs_privileged
+    assert not hold.needs_privileged
+    assert isinstance(mpc.agent().chunks, RealTimeChunking)
+    assert isinstance(mpc.agent(chunks="ensemble").chunks, TemporalEnsemble)
+    assert isinstance(hold.agent(length=4).chunks, RecedingHorizon)
+
+
+def test_policies_of_ones_own_are_models_or_make_agents(mine: str) -> None:
+    assert isinstance(registry.policy(f"{mine}:Still", {"chunk": 3}).agent(), RobotAgent)
+    assert isinstance(registry.policy(f"{mine}:agent").agent(), RobotAgent)
+    with pytest.raises(UsageError, match="has chosen its chunk strategy itself"):
+        registry.policy(f"{mine}:agent").agent(length=4)
+    with pytest.raises(UsageError, match="is a int; expected a hudsim Model or RobotAgent"):
+        registry.policy(f"{mine}:number").agent()
+    with pytest.raises(UsageError, match="but of type int"):
+        registry.policy(f"{mine}:three")
+    with pytest.raises(UsageError, match="cannot be made: chunk 0"):
+        registry.policy(f"{mine}:Still", {"chunk": 0}).agent()
+    with pytest.raises(UnknownName, match="did you mean 'chunk'"):
+        registry.policy(f"{mine}:Still", {"chunks": 0})
+    with pytest.raises(UnknownName, match="no policy 'holt'; did you mean 'hold'"):
+        registry.policy("holt")
+
+
+def test_a_class_without_a_constructor_of_its_own_takes_nothing() -> None:
+    class Bare(RobotBridge):
+        def step(self, action: Any) -> None: ...
+
+    assert Arguments.of(Bare) == Arguments({}, open=False)
+    assert Arguments.of_reset(Bare).open
