@@ -40,6 +40,10 @@ def run(
         str | None,
         typer.Option(metavar="STRATEGY", help="open-loop, receding, ensemble or rtc.", show_default="the policy's own"),
     ] = None,
+    policy_rate: Annotated[
+        float | None,
+        typer.Option(metavar="HZ", min=0.1, help="Rate the policy's chunks are made for.", show_default="the world's"),
+    ] = None,
     settings: Settings = None,
     policy_settings: Annotated[
         list[str] | None, typer.Option("--policy-set", metavar="KEY=VALUE", help="An argument of the policy.")
@@ -69,7 +73,7 @@ def run(
         cameras = True  # a Gymnasium environment draws only when it is asked to
     asked = _Asked(world, read_settings(settings), mode, rate, cameras, watchdog)
     endpoint, task_args = _remote(asked) if registry.is_url(world) else _spawned(asked, found)
-    agent = found.agent(chunks=chunks, length=chunk)
+    agent = found.agent(chunks=chunks, length=chunk, rate_hz=policy_rate)
     if out is None and video:
         out = Path("runs") / f"{_file_name(asked.label)}-{_file_name(policy)}"
     if out is not None:

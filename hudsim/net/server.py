@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import json
 import logging
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -80,7 +82,8 @@ class Server:
                 logger=logging.getLogger("hudsim.net.websockets"),
             )
         except OSError as error:
-            raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+            hint = "; port 0 picks a free one" if error.errno == errno.EADDRINUSE else ""
+            raise UsageError(f"cannot listen on {host}:{port}: {_words(error)}{hint}") from None
         bound = next(iter(self._server.sockets)).getsockname()
         self._address = Address(bound[0], bound[1], "/", self.bearer, self._tls is not None)
         return self._address
@@ -140,6 +143,10 @@ class Server:
         if hmac.compare_digest(given.encode(), self.bearer.encode()):
             return None
         return _problem(HTTPStatus.UNAUTHORIZED, "bearer token missing or wrong")
+
+
+def _words(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 def _problem(status: HTTPStatus, message: str) -> Response:

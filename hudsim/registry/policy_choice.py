@@ -31,13 +31,17 @@ class Policy:
         """Whether it reads what a real robot would not have."""
         return bool(getattr(self.made, "needs_privileged", False))
 
-    def agent(self, *, chunks: str | None = None, length: int | None = None) -> RobotAgent:
+    def agent(
+        self, *, chunks: str | None = None, length: int | None = None, rate_hz: float | None = None
+    ) -> RobotAgent:
         """An agent that plays it.
 
         chunks
             A chunk strategy by name. None: the policy's own, else the agent's choice.
         length
             How many ticks of a chunk are executed before the next is asked for. None: the strategy's own.
+        rate_hz
+            The rate that the policy's chunks are made for. None: the world's.
 
         Raises :class:`~hudsim.errors.UsageError` for what it cannot be made with.
         """
@@ -49,12 +53,12 @@ class Policy:
         strategy = make_chunks(name, length) if name is not None else None
         made = self._make()
         if isinstance(made, Model):
-            return RobotAgent(made, chunks=strategy)
+            return RobotAgent(made, chunks=strategy, policy_rate_hz=rate_hz)
         if not isinstance(made, RobotAgent):
             raise UsageError(
                 f"policy {self.entry.name} is a {type(made).__name__}; expected a hudsim Model or RobotAgent"
             )
-        if strategy is not None:
+        if strategy is not None or rate_hz is not None:
             raise UsageError(f"policy {self.entry.name} is an agent that has chosen its chunk strategy itself")
         return made
 

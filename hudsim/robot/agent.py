@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from hudsim.contract import Contract
-from hudsim.errors import HudsimError, PolicyFailed
+from hudsim.errors import HudsimError, PolicyFailed, UsageError
 from hudsim.robot.adapter import Adapter
 from hudsim.robot.bridge import Array
-from hudsim.robot.chunks import ChunkStrategy, OpenLoop, RecedingHorizon
+from hudsim.robot.chunks import ChunkStrategy, Interpolated, OpenLoop, RecedingHorizon
 from hudsim.robot.client import RobotClient
 from hudsim.robot.model import Model
 from hudsim.robot.rollout import Rollout
@@ -35,18 +35,29 @@ class RobotAgent:
     chunks
         None: a chunk to its end where the world waits for actions; in realtime a receding horizon, so that
         half of the old chunk covers the time of the inference.
+    policy_rate_hz
+        The rate that the model's chunks are made for; they are interpolated to the world's. None: the world's.
     """
 
-    def __init__(self, model: Model, adapter: Adapter | None = None, chunks: ChunkStrategy | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        adapter: Adapter | None = None,
+        chunks: ChunkStrategy | None = None,
+        *,
+        policy_rate_hz: float | None = None,
+    ) -> None:
         self.model = model
         self.adapter = adapter or Adapter(privileged=model.needs_privileged)
         self._asked_chunks = chunks
+        self._policy_rate_hz = policy_rate_hz
         self.chunks: ChunkStrategy = chunks or OpenLoop()
 
     def bind(self, contract: Contract, params: Mapping[str, Any]) -> None:
         """Learn the world before playing in it. Raises what the model or adapter misses there."""
-        if self._asked_chunks is None:
-            self.chunks = RecedingHorizon() if contract.timing.mode == "realtime" else OpenLoop()
+        self.chunks = self._asked_chunks or (RecedingHorizon() if contract.timing.mode == "realtime" else OpenLoop())
+        if self._policy_rate_hz is not None:
+            self.chunks = _interpolated(self.chunks, self._policy_rate_hz, contract)
         self.adapter.bind(contract, params)
         self.model.bind(contract, params)
 
@@ -68,6 +79,12 @@ class RobotAgent:
         play.rollout.cadence.merge(robot.cadence)
         play.rollout.seam = self.chunks.seam
         return play.rollout
+
+
+def _interpolated(chunks: ChunkStrategy, policy_rate_hz: float, contract: Contract) -> ChunkStrategy:
+    if contract.control_rate is None:
+        raise UsageError(f"policy rate {policy_rate_hz:g} Hz: the world says no control_rate to interpolate to")
+    return Interpolated(chunks, policy_rate_hz=policy_rate_hz, control_rate_hz=contract.control_rate)
 
 
 class _Play:

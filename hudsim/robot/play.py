@@ -102,9 +102,10 @@ class Play:
         }
 
 
-def lost_record(token: str | None, slot: int, seed: int | None, prompt: str, error: HudsimError) -> dict[str, Any]:
-    """The record of an episode whose world cannot be asked any more: what is known, and the ``error``."""
-    end = End.of(error)
+def lost_record(
+    token: str | None, slot: int, seed: int | None, prompt: str, *, end: End, message: str
+) -> dict[str, Any]:
+    """The record of an episode whose world cannot be asked any more: what is known, how it ended, and why."""
     unknown = dict.fromkeys(("total_reward", "success", "success_any", "success_last", "score", "clipped"))
     return {
         "episode": token,
@@ -113,7 +114,7 @@ def lost_record(token: str | None, slot: int, seed: int | None, prompt: str, err
         "prompt": prompt,
         "end": str(end),
         "is_error": end.is_error,
-        "message": error.message,
+        "message": message,
         "ticks": 0,
         **unknown,
         "info": {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from hudsim.errors import HudsimError, SimFailed, SimHung
 from hudsim.robot.agent import RobotAgent
 from hudsim.robot.cadence import Cadence
 from hudsim.robot.client import RobotClient
-from hudsim.robot.ending import End
+from hudsim.robot.ending import CANCELLED, End
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.robot.play import lost_record
 from hudsim.robot.recorder import Recorder
@@ -144,10 +145,15 @@ async def run_episodes(
     mode = capability.params["contract"].get("timing", {}).get("mode", "lockstep")
     report = RunReport(world, policy, mode)
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
+        _make_room(options.out)
     try:
         for index in range(options.episodes):
-            one = await _Episode(endpoint, agent, options, index, partial(on_tick, index)).play(report)
+            episode = _Episode(endpoint, agent, options, index, partial(on_tick, index))
+            try:
+                one = await episode.play(report)
+            except asyncio.CancelledError:
+                report.episodes.append(episode.interrupted())
+                raise
             report.episodes.append(one)
             on_episode(one)
     finally:
@@ -156,6 +162,14 @@ async def run_episodes(
             report.artifacts.insert(0, str(path))
             path.write_text(json.dumps(report.to_json(), indent=1) + "\n")
     return report
+
+
+def _make_room(out: Path) -> None:
+    """Make the folder; what an earlier run left in it goes, or the two would be taken for one."""
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / "run.json").exists():
+        for old in [*out.glob("episode-*.ticks.jsonl"), *out.glob("episode-*.mp4"), out / "run.json"]:
+            old.unlink()
 
 
 class _Episode:
@@ -178,7 +192,7 @@ class _Episode:
         try:
             episode = await self._endpoint.reset(seed=self._seed, **self._options.task_args)
         except (SimFailed, SimHung) as error:
-            return EpisodeReport(lost_record(None, 0, self._seed, "", error), error=error.message)
+            return EpisodeReport(self._lost(End.of(error), error.message), error=error.message)
         said: EpisodeReport | None = None
         try:
             said = await self._played(episode, report)
@@ -187,6 +201,10 @@ class _Episode:
         if fingerprints is not None:
             said.hash, said.image_hash = fingerprints
         return said
+
+    def interrupted(self) -> EpisodeReport:
+        """What is to be said of an episode that the run was broken off in."""
+        return EpisodeReport(self._lost(CANCELLED, "the run was interrupted"))
 
     async def _played(self, episode: Episode, report: RunReport) -> EpisodeReport:
         error: HudsimError | None = None
@@ -235,4 +253,8 @@ class _Episode:
         try:
             return await self._endpoint.result(episode.token)
         except HudsimError as failure:
-            return lost_record(episode.token, episode.slot, episode.seed, episode.prompt, error or failure)
+            why = error or failure
+            return self._lost(End.of(why), why.message)
+
+    def _lost(self, end: End, message: str) -> dict[str, Any]:
+        return lost_record(None, 0, self._seed, "", end=end, message=message)

@@ -123,14 +123,14 @@ class Seat:
         Only for an observation that is neither the first (its deadline is the warm-up's) nor the last, and only if
         nothing was left to the loop thread before it.
         """
-        between = delivery.frame is not None and delivery.result is None and delivery.obs_index > 0
-        if self._realtime or not between or self._left != self._come:
+        frame, first_or_last = delivery.frame, delivery.obs_index == 0 or delivery.result is not None
+        if frame is None or first_or_last or self._realtime or self._left != self._come:
             self._left += 1
             return False
         # First, so that the answer, which the loop thread gets, finds them so.
         self._newest = delivery.obs_index
         self._due_s = self._loop.time() + self._house.contract.timing.policy_deadline_s
-        if self._outbox.send_now(delivery.frame or b""):
+        if self._outbox.send_now(frame):
             return True
         self._left += 1
         return False

@@ -253,7 +253,9 @@ class RobotServer:
         error = self._hang()
         for slot in self._slots:
             if slot.live:
-                record = lost_record(slot.token, slot.index, slot.seed, slot.prompt, error)
+                record = lost_record(
+                    slot.token, slot.index, slot.seed, slot.prompt, end=End.of(error), message=error.message
+                )
                 self._delivered([Delivery(slot.index, str(slot.token), 0, result=record, error=error)])
 
     def _hang(self) -> SimHung:

@@ -20,6 +20,7 @@ from hudsim.bridge import Capability, Episode
 from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, from_wire
 from hudsim.loop import Pulse, Worker
 from hudsim.net import Address, RpcClient, connect
+from hudsim.robot.ending import End
 from hudsim.robot.play import lost_record
 from hudsim.robot.process import EXIT_HUNG
 from hudsim.robot.spec import Serving, WorldSpec
@@ -101,7 +102,10 @@ class SpawnedWorld:
             episode = self._held.pop(token or "", None)
             if episode is None or process is None or (process.failure is None and process is self._process):
                 raise
-            return lost_record(episode.token, episode.slot, episode.seed, episode.prompt, process.failure or error)
+            why = process.failure or error
+            return lost_record(
+                episode.token, episode.slot, episode.seed, episode.prompt, end=End.of(why), message=why.message
+            )
         self._held.pop(token or "", None)
         return record
 
