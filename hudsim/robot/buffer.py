@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hudsim.errors import WireError
 from hudsim.robot.bridge import Array
@@ -10,8 +10,7 @@ from hudsim.robot.bridge import Array
 __all__ = ["ActionBuffer", "Due", "Pending", "Pushed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """Checked actions as they arrived: a chunk [T, *action shape] (T = 1 for a single action).
 
     clipped
@@ -28,8 +27,7 @@ class Pending:
     received_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """The action [*action shape] of one tick, which of its values were clipped (None: none), the observation it
     was inferred from (None: a holding action), and when it arrived (None: it is not the first of its chunk).
     """
@@ -40,8 +38,7 @@ class Due:
     received_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
+class Pushed(NamedTuple):
     """What became of a chunk: how many of its first actions had passed already, and whether all of them had."""
 
     dropped: int

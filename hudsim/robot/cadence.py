@@ -17,6 +17,7 @@ serialise; ``wire`` from ready-to-send to received (one host only); ``adapt`` an
 time it infers; ``apply`` from the action's arrival at the world to the start of the step that uses it.
 """
 
+_SETTLE = 1024  # ticks between two sortings of what was recorded
 _COUNTS = ("ticks", "missed", "starved", "stale", "skipped")
 
 
@@ -50,6 +51,9 @@ class Cadence:
             self._span_ns += now_ns - self._last_ns
             self._intervals += 1
         self._last_ns = now_ns
+        if self.ticks % _SETTLE == 0:
+            for histogram in (self.late, self.age_ticks, *self.stages.values()):
+                histogram.settle()
 
     @property
     def rate_achieved_hz(self) -> float | None:

@@ -215,7 +215,8 @@ class Interpolated(ChunkStrategy):
             raise UsageError(f"interpolation needs float actions, got {chunk.dtype}")
         start = self._inner.at(obs_index)
         rows = np.concatenate([(chunk[0] if start is None else start)[np.newaxis], chunk])
-        position = np.arange(1, int(len(chunk) * self._ratio + 1e-9) + 1) / self._ratio
+        ticks = max(1, int(len(chunk) * self._ratio + 1e-9))
+        position = np.minimum(np.arange(1, ticks + 1) / self._ratio, len(chunk))
         below = np.minimum(position.astype(np.int64), len(chunk) - 1)
         share = (position - below).reshape((-1,) + (1,) * (chunk.ndim - 1))
         fine = rows[below] * (1 - share) + rows[below + 1] * share

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from hudsim.loop import clock_id
 from hudsim.net import Address, Link, connect
 from hudsim.robot.bridge import Array
 from hudsim.robot.cadence import Cadence
+from hudsim.robot.newest import Newest
 from hudsim.wire.session import AgentSession, Heard
 
 __all__ = ["RobotClient"]
@@ -55,11 +55,8 @@ class RobotClient:
         greeting = session.greeting
         self._same_clock = greeting is not None and greeting.metadata.get("clock") == clock_id()
         self._realtime = contract.timing.mode == "realtime"
-        self._inbox: deque[tuple[bytes | str, int]] = deque()
-        self._arrived: asyncio.Future[None] | None = None
-        self._ended: HudsimError | None = None
         self._index = -1
-        self._reader = asyncio.create_task(self._read(), name="hudsim-robot-reader")
+        self._newest = Newest(link) if self._realtime else None
 
     @classmethod
     async def connect(
@@ -106,12 +103,7 @@ class RobotClient:
 
         Waits as long as the world lives: how long it may take is the world's own business.
         """
-        while not self._inbox:
-            if self._ended is not None:
-                raise self._ended
-            self._arrived = asyncio.get_running_loop().create_future()
-            await self._arrived
-        frame, received_ns = self._inbox.popleft()
+        frame, received_ns = await self._next_frame()
         heard = self._session.receive(frame)
         await self._account(heard, received_ns)
         return heard
@@ -132,7 +124,8 @@ class RobotClient:
     async def close(self) -> None:
         """Close the connection. Idempotent."""
         await self._link.close()
-        await asyncio.wait([self._reader])
+        if self._newest is not None:
+            await self._newest.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -147,22 +140,27 @@ class RobotClient:
         known = index if index >= 0 else None
         await self._send(self._session.actions(array, episode=self.episode, obs_index=known))
 
+    async def _next_frame(self) -> tuple[bytes | str, int]:
+        if self._newest is not None:
+            return await self._newest.take()
+        return await self._link.receive(), time.monotonic_ns()
+
     async def _send(self, frame: bytes) -> None:
         try:
             await self._link.send(frame)
         except LinkLost:
-            # What the world said before it closed tells more than that it closed.
-            await asyncio.wait([self._reader], timeout=1.0)
-            raise self._verdict() from None
+            raise await self._verdict() from None
 
-    def _verdict(self) -> HudsimError:
-        """Why the link ended: the error that the world sent last, if it sent one."""
-        for frame, _ in self._inbox:
-            try:
-                self._session.receive(frame)
-            except HudsimError as error:
-                return error
-        return self._ended or LinkLost(f"{self._link.peer} is gone")
+    async def _verdict(self) -> HudsimError:
+        """Why the link ended: what the world said last tells more than that it closed."""
+        try:
+            async with asyncio.timeout(1.0):
+                while True:
+                    self._session.receive((await self._next_frame())[0])
+        except HudsimError as error:
+            return error
+        except TimeoutError:
+            return LinkLost(f"{self._link.peer} is gone")
 
     async def _account(self, heard: Heard, received_ns: int) -> None:
         meta, index = heard.meta, heard.index
@@ -176,19 +174,3 @@ class RobotClient:
             self._index = index
             if self._realtime and not heard.over:
                 await self._send(self._session.ack(index))
-
-    async def _read(self) -> None:
-        try:
-            while True:
-                frame = await self._link.receive()
-                if self._realtime:
-                    self._inbox.clear()  # the newest says it all; gaps are counted by index
-                self._inbox.append((frame, time.monotonic_ns()))
-                self._wake()
-        except HudsimError as error:
-            self._ended = error
-            self._wake()
-
-    def _wake(self) -> None:
-        if self._arrived is not None and not self._arrived.done():
-            self._arrived.set_result(None)

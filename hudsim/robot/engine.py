@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from hudsim.errors import EpisodeOver, HudsimError
 from hudsim.loop import SimThread
@@ -19,8 +18,7 @@ from hudsim.wire.session import Peer, encode_observation
 __all__ = ["Deliver", "Delivery", "Engine"]
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """What the sim thread has for a slot's agent: an observation, and at the end the record; or an error.
 
     ``obs_index`` counts the episode's observations from 0. ``result`` is there exactly when the episode is over.
@@ -51,6 +49,7 @@ class Engine(ABC, Generic[P]):
         self._deliver = deliver
         self._plays: dict[int, P] = {}
         self._now = sim.clock.now_ns
+        self._rate_hz = world.contract.control_rate
 
     # From any thread
 
@@ -91,9 +90,9 @@ class Engine(ABC, Generic[P]):
     def _attached(self, play: P) -> None:
         """The play has got an agent."""
 
-    def _meta(self, play: P) -> dict[str, Any]:
-        """What an observation's ``meta`` says beside what is common to all timings."""
-        return {}
+    def _more_meta(self, play: P, meta: dict[str, Any]) -> None:
+        """Add what an observation's ``meta`` says beside what is common to all timings."""
+        return
 
     def _close(self) -> None:
         self._plays.clear()
@@ -198,15 +197,12 @@ class Engine(ABC, Generic[P]):
         """The play's newest observation as a frame; with the record if it is the last."""
         peer = play.peer or Peer()
         if peer.rich:
-            rate = self.world.contract.control_rate
-            meta.update(
-                episode=play.token,
-                obs_index=play.tick,
-                sim_time=None if rate is None else play.tick / rate,
-                ticks_missed=play.cadence.missed,
-                t_sim_ns=sim_ns,
-                **self._meta(play),
-            )
+            meta["episode"] = play.token
+            meta["obs_index"] = play.tick
+            meta["sim_time"] = None if self._rate_hz is None else play.tick / self._rate_hz
+            meta["ticks_missed"] = play.cadence.missed
+            meta["t_sim_ns"] = sim_ns
+            self._more_meta(play, meta)
         result = self._record(play) if play.end else None
         if result and peer.rich:
             meta["result"] = result

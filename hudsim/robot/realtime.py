@@ -56,12 +56,12 @@ class RealtimeEngine(Engine[RealtimePlay]):
             self._last_index = -1
             self._sim.set_ticker(self._ticker, self._on_tick)
 
-    def _meta(self, play: RealtimePlay) -> dict[str, Any]:
+    def _more_meta(self, play: RealtimePlay, meta: dict[str, Any]) -> None:
         rest = play.buffer.unexecuted(play.tick)
-        meta: dict[str, Any] = {"delay": play.buffer.delay, "queue_remaining": 0 if rest is None else len(rest)}
+        meta["delay"] = play.buffer.delay
+        meta["queue_remaining"] = 0 if rest is None else len(rest)
         if rest is not None:
             meta["unexecuted_chunk"] = rest
-        return meta
 
     def _on_tick(self, tick: Tick) -> None:
         running = [play for play in self._plays.values() if play.running and play.end is None]

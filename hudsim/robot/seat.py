@@ -6,8 +6,10 @@ import asyncio
 import time
 from typing import Protocol
 
+import numpy as np
+
 from hudsim.contract import Checks, Contract
-from hudsim.errors import HudsimError, LinkError, LinkLost, PolicyDeadline, WireError
+from hudsim.errors import EpisodeOver, HudsimError, LinkError, LinkLost, PolicyDeadline, WireError
 from hudsim.net import Link
 from hudsim.robot.buffer import Pending
 from hudsim.robot.ending import CANCELLED, MAX_STEPS, POLICY_FAILED, POLICY_LOST, End
@@ -58,6 +60,8 @@ class Seat:
         self._slot: Slot | None = None
         timing = house.contract.timing
         self._realtime = timing.mode == "realtime"
+        action = house.contract.action
+        self._action = np.dtype(action.dtype), action.shape or ()
         self._outbox = Outbox(link, credit=CREDIT if self._realtime else None)
         self._loop = asyncio.get_running_loop()
         self._due_s: float | None = None
@@ -110,6 +114,8 @@ class Seat:
             self._outbox.observation(delivery.obs_index, delivery.frame, last=over)
         elif self._session.peer.rich:
             self._outbox.put(encode({"result": delivery.result}))
+        elif delivery.result is not None:  # openpi/0 has no word for it, and would wait for ever
+            self.dismiss(EpisodeOver(f"the episode was ended from outside: {delivery.result['end']}"))
         if over:
             self._slot = None
             self._session.ended()
@@ -163,6 +169,7 @@ class Seat:
                 self._outbox.new_episode()
                 self._slot = slot = await self._house.claim(token)
                 slot.seat = self
+                self._session.playing(str(slot.token), *self._action)
                 self._house.attach(slot, peer)
             case EndFrame(reason):
                 if reason not in _OWN_ENDS:
@@ -177,7 +184,7 @@ class Seat:
             return
         lenient = not self._session.peer.rich
         checks = self._house.checks
-        if self._realtime and actions.array.ndim > len(self._house.contract.action.shape or ()):
+        if self._realtime and actions.array.ndim > len(self._action[1]):
             chunk, clipped = checks.chunk(actions.array, lenient=lenient)
         else:
             action, mask = checks.action(actions.array, lenient=lenient)

@@ -7,8 +7,7 @@ import inspect
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,8 +21,7 @@ __all__ = ["BatchWorld", "Row", "SeparateWorlds", "VectorWorld", "World", "make_
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What one slot shows after a tick: :class:`~hudsim.robot.bridge.Observation` without the slot axis, checked."""
 
     data: dict[str, Array]

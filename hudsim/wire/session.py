@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hudsim.errors import HudsimError, WireError, from_wire
 from hudsim.wire.codec import decode, encode
+from hudsim.wire.usual import UsualActions
 
 __all__ = [
     "PROTOCOL",
@@ -54,22 +55,20 @@ class Peer:
 
     protocol: str = PROTOCOL_V0
     accept: Mapping[str, Any] = field(default_factory=dict)
+    rich: bool = field(init=False)
 
-    @property
-    def rich(self) -> bool:
-        return self.protocol == PROTOCOL
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rich", self.protocol == PROTOCOL)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """The agent claims the episode of ``token``; None: the only one there is, or a new one."""
 
     token: str | None
     peer: Peer
 
 
-@dataclass(frozen=True, slots=True)
-class Actions:
+class Actions(NamedTuple):
     """One action or a chunk, as it came. ``obs_index``: the observation it was inferred from (None: not said)."""
 
     array: Array
@@ -77,15 +76,13 @@ class Actions:
     obs_index: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(NamedTuple):
     """The agent has taken observation ``obs_index``: the credit for it returns."""
 
     obs_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """The agent ends the episode by itself, for ``reason`` (``max_steps``, ``cancelled``)."""
 
     reason: str
@@ -116,6 +113,13 @@ class WorldSession:
         self.late = 0
         self._greeting = greeting
         self._claimed_once = False
+        self._token: str | None = None
+        self._usual: UsualActions | None = None
+
+    def playing(self, token: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        """The claim got the episode ``token``, whose actions are of this dtype and shape."""
+        self._token = token
+        self._usual = UsualActions(dtype, shape, token) if self.peer.rich else None
 
     def greeting(self) -> bytes:
         """The first frame: protocol, contract, limits, and that a claim is required."""
@@ -123,6 +127,10 @@ class WorldSession:
 
     def receive(self, frame: bytes | str) -> Claim | Actions | Ack | End:
         """What the peer's frame says. Raises :class:`WireError` if it is not legal now."""
+        if self.state is State.EPISODE and self._usual is not None and isinstance(frame, bytes):
+            known = self._usual.match(frame)
+            if known is not None:
+                return Actions(known[0], self._token, known[1])
         if self.state is State.CLOSED:
             raise WireError("got a frame on a session that is closed")
         event = _parse(frame)
