@@ -26,6 +26,8 @@ __all__ = ["OnStep", "RobotAgent"]
 OnStep = Callable[[Heard, Array | None], Awaitable[None]]
 """Told of each observation and the action sent for it (None: the last one; in realtime, where chunks are sent)."""
 
+_TELL_S = 2.0
+
 
 class RobotAgent:
     """Plays episodes. It owns what is an episode's own: the chunk in progress, the adapter's memory.
@@ -73,8 +75,7 @@ class RobotAgent:
         try:
             await (play.realtime() if robot.contract.timing.mode == "realtime" else play.lockstep())
         except PolicyFailed:
-            with contextlib.suppress(HudsimError):
-                await robot.end("policy_failed")
+            await _tell(robot)
             raise
         play.rollout.cadence.merge(robot.cadence)
         play.rollout.seam = self.chunks.seam
@@ -105,6 +106,8 @@ class _Play:
         while not self._over(heard):
             tick = self.rollout.ticks
             if await self._enough():
+                if not robot.rich:
+                    break
                 heard = await robot.get_observation()
                 continue
             if chunks.due(tick):
@@ -136,7 +139,8 @@ class _Play:
                 await self._tell(heard, None)
                 if over:
                     return
-                await self._enough()
+                if await self._enough() and not robot.rich:
+                    return
                 if thinking is None and chunks.due(self.rollout.ticks):
                     thought_of = self.rollout.ticks
                     thinking = asyncio.ensure_future(self._infer(heard))
@@ -156,16 +160,16 @@ class _Play:
             self._seen += 1
         rollout.terminated, rollout.truncated = heard.terminated, heard.truncated
         rollout.result = dict(heard.result) if heard.result else None
-        return heard.over or (self._stopped and not self._robot.rich)
+        return heard.over
 
     async def _enough(self) -> bool:
-        """End the episode once it has had its ``max_steps``; whether it has. The world answers with its record."""
+        """End the episode once it has had its ``max_steps``; whether it has. A rich world answers with its record."""
         if self._max_steps is None or self.rollout.ticks < self._max_steps:
             return False
         if not self._stopped:
             self._stopped = True
             await self._robot.end("max_steps")
-        return self._robot.rich
+        return True
 
     async def _tell(self, heard: Heard, action: Array | None) -> None:
         if self._on_step is not None and heard.data:
@@ -204,6 +208,15 @@ class _Play:
             raise
         except Exception as error:
             raise _failed(error) from error
+
+
+async def _tell(robot: RobotClient) -> None:
+    """Tell the world that the policy failed, and wait until the world has it on record."""
+    with contextlib.suppress(HudsimError, TimeoutError):
+        async with asyncio.timeout(_TELL_S if robot.rich else 0.0):
+            await robot.end("policy_failed")
+            while not (await robot.get_observation()).over:
+                pass
 
 
 def _failed(error: Exception) -> PolicyFailed:

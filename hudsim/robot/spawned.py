@@ -47,6 +47,7 @@ class SpawnedWorld:
         self._rpc: RpcClient | None = None
         self._capability: Capability | None = None
         self._held: dict[str, Episode] = {}
+        self._used = False  # the process has given an episode
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
@@ -65,7 +66,7 @@ class SpawnedWorld:
             except BaseException:
                 await process.stop()
                 raise
-            self._process = process
+            self._process, self._used = process, False
 
     async def stop(self) -> None:
         """End the process and wait until it is gone: SIGTERM, then SIGKILL."""
@@ -86,9 +87,20 @@ class SpawnedWorld:
     async def reset(self, seed: int | None, task_args: dict[str, Any]) -> Episode:
         """Start an episode; in a new process if the last one died."""
         await self.start()
-        got = await self._call("reset", seed=seed, args=task_args)
+        process, began_s = self._process, time.monotonic()
+        try:
+            got = await self._call("reset", seed=seed, args=task_args)
+        except (SimFailed, SimHung) as error:
+            # The last episode may have killed it, and the news of that be on its way still.
+            assert process is not None
+            if isinstance(error, SimHung) and time.monotonic() - began_s < self._serving.watchdog_s:
+                await process.unlinked()
+            if process.failure is None or not self._used:
+                raise
+            await self.start()
+            got = await self._call("reset", seed=seed, args=task_args)
         episode = Episode(**got)
-        self._held[episode.token] = episode
+        self._held[episode.token], self._used = episode, True
         return episode
 
     async def result(self, token: str | None) -> dict[str, Any]:

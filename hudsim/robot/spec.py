@@ -82,10 +82,12 @@ class WorldSpec:
         kind = bridge if isinstance(bridge, type) else type(bridge)
         keywords = dict(args or {})
         if not isinstance(bridge, type):
-            positional, keywords = bridge.made_with
-            bound = inspect.signature(kind.__init__).bind(None, *positional, **keywords)
-            keywords = {name: value for name, value in list(bound.arguments.items())[1:] if name != "kwargs"}
-            keywords.update(bound.arguments.get("kwargs", {}))
+            positional, named = bridge.made_with
+            parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+            names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+            if len(positional) > len(names):
+                raise UsageError(f"{kind.__name__}: arguments without a name; use RobotEndpoint.inline")
+            keywords = {**dict(zip(names, positional, strict=False)), **named}
         try:
             json.dumps(keywords)
         except TypeError as error:

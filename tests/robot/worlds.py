@@ -1,0 +1,158 @@
+"""Worlds for the tests beside this file. Loaded by path, so that sim processes find them too."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hudsim.bridges.testcard import TestCardBridge, TestCardVectorBridge
+from hudsim.contract import Contract
+from hudsim.robot.bridge import Array, Observation, RobotBridge
+from hudsim.robot.endpoint import RobotEndpoint
+from hudsim.robot.spec import WorldSpec
+
+__all__ = ["Card", "Cards", "Discrete", "GilHang", "HudPair", "SlowReset", "inline", "spawned", "spec"]
+
+SMALL: dict[str, Any] = {"width": 32, "height": 32, "cameras": 1, "state": 5}
+
+
+def timed(contract: Contract | Mapping[str, Any], timing: Mapping[str, Any], rule: str) -> Contract:
+    document = Contract.load(contract).to_json()
+    document["timing"] = {**document.get("timing", {}), **timing}
+    document["success"] = {"rule": rule}
+    return Contract.load(document)
+
+
+class Card(TestCardBridge):
+    """A small test card; ``timing`` and ``rule`` go into its contract."""
+
+    def __init__(self, *, timing: Mapping[str, Any] | None = None, rule: str = "any", **options: Any) -> None:
+        super().__init__(**{**SMALL, **options})
+        self.contract = timed(self.contract, timing or {}, rule)
+
+
+class Cards(TestCardVectorBridge):
+    """The same with slots."""
+
+    def __init__(
+        self, *, num_envs: int = 1, timing: Mapping[str, Any] | None = None, rule: str = "any", **options: Any
+    ) -> None:
+        super().__init__(num_envs=num_envs, **{**SMALL, **options})
+        self.contract = timed(self.contract, timing or {}, rule)
+
+
+class SlowReset(Card):
+    """Its reset takes ``reset_s`` seconds, whatever else waits."""
+
+    def __init__(self, *, reset_s: float, **options: Any) -> None:
+        super().__init__(**options)
+        self._reset_s = reset_s
+
+    def reset(self, seed: int | None = None, prompt: str = "read the card") -> str:
+        time.sleep(self._reset_s)
+        return super().reset(seed, prompt)
+
+
+class GilHang(Card):
+    """Its third step hangs in native code that keeps the GIL: no Python thread of the process runs any more."""
+
+    def step(self, action: Array) -> None:
+        super().step(action)
+        if len(self.executed) == 3:
+            ctypes.PyDLL(None).sleep(600)
+
+
+class BadCap(Card):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        raise RuntimeError("no such robot here")
+
+
+class Dies(Card):
+    """Its third step ends the process, as a segmentation fault does."""
+
+    def step(self, action: Array) -> None:
+        super().step(action)
+        if len(self.executed) == 3:
+            os._exit(11)
+
+
+class HudPair(RobotBridge):
+    """As bridges are written for HUD: a v0 contract without shapes, the bare pair, scores as attributes."""
+
+    contract = {  # noqa: RUF012 - so it is in the bridges that are written for HUD
+        "robot_type": "pair",
+        "control_rate": 10,
+        "features": {
+            "observation/state": {"role": "observation", "dtype": "float32"},
+            "action": {"role": "action", "names": ["x", "y"]},
+        },
+    }
+
+    def reset(self, seed: int = 0) -> str:
+        self._at = np.full((1, 2), float(seed), np.float32)
+        self._left = 3
+        return "go"
+
+    def step(self, action: Array) -> None:
+        self._at = self._at + action
+        self._left -= 1
+        self.total_reward += 0.5
+        self.success = self.terminated = self._left == 0
+
+    def get_observation(self) -> tuple[dict[str, Array], Array]:
+        return {"observation/state": self._at}, np.array([self.terminated])
+
+
+class Discrete(RobotBridge):
+    """Takes one action of ``feature`` and shows what it got, exactly."""
+
+    def __init__(self, feature: Mapping[str, Any]) -> None:
+        dtype, shape = feature["dtype"], list(feature["shape"])
+        self.contract = {
+            "schema": "hudsim/1",
+            "control_rate": 50.0,
+            "features": {
+                "observation/got": {"role": "observation", "dtype": dtype, "shape": shape},
+                "action": {"role": "action", **feature},
+            },
+        }
+        self._got = np.zeros((1, *shape), dtype)
+
+    def reset(self, seed: int = 0) -> str:
+        self._got = np.zeros_like(self._got)
+        return ""
+
+    def step(self, action: Array) -> None:
+        assert action.dtype == self._got.dtype, "the world gets its contract's dtype"
+        self._got = np.array(action)
+
+    def get_observation(self) -> Observation:
+        return Observation({"observation/got": self._got})
+
+
+def spec(kind: type[RobotBridge] = Card, **options: Any) -> WorldSpec:
+    """``kind`` by this file's path, so that it needs no import path."""
+    return WorldSpec(f"{Path(__file__).resolve()}:{kind.__name__}", options)
+
+
+_SERVING = frozenset({"num_envs", "mode", "rate_hz", "watchdog_s", "autostart", "seed", "port", "bearer", "host"})
+
+
+def inline(kind: type[RobotBridge] = Card, **options: Any) -> RobotEndpoint:
+    """A world in this process; what :class:`Serving` takes goes there, the rest to ``kind``."""
+    serving = {name: options.pop(name) for name in list(options) if name in _SERVING}
+    return RobotEndpoint.inline(spec(kind, **options), **serving)
+
+
+def spawned(kind: type[RobotBridge] = Card, **options: Any) -> RobotEndpoint:
+    """The same in a process of its own."""
+    serving = {name: options.pop(name) for name in list(options) if name in _SERVING}
+    return RobotEndpoint.spawn(spec(kind, **options), **serving)
