@@ -29,6 +29,10 @@ class LockstepEngine(Engine[Play]):
     def _accept(self, play: Play, pending: Pending) -> None:
         if play.due is not None:
             raise WireError(f"got a second action after observation {play.tick}, expected one for each")
+        if pending.obs_index not in (None, play.tick):
+            raise WireError(
+                f"got an action for observation {pending.obs_index}, expected one for the newest, {play.tick}"
+            )
         if len(pending.chunk) != 1:
             raise ContractError(
                 self.world.contract.action_name,
@@ -37,8 +41,7 @@ class LockstepEngine(Engine[Play]):
                 hint="chunks are for realtime",
             )
         mask = None if pending.clipped is None else pending.clipped[0]
-        index = play.tick if pending.obs_index is None else pending.obs_index
-        play.due = Due(pending.chunk[0], mask, index, pending.received_ns)
+        play.due = Due(pending.chunk[0], mask, play.tick, pending.received_ns)
         self._ready()
 
     def _ready(self) -> None:

@@ -47,13 +47,13 @@ class Outbox:
 
     def observation(self, index: int, frame: bytes, *, last: bool = False) -> None:
         """Send observation ``index`` if there is credit; else keep it until there is, or a newer one comes."""
+        self.skipped += self._waiting is not None
+        self._waiting = None
         if self._credit is None or last or len(self._sent) < self._credit:
-            self._waiting = None
             self._sent.append(index)
             self.put(frame)
-            return
-        self.skipped += self._waiting is not None
-        self._waiting = (index, frame)
+        else:
+            self._waiting = (index, frame)
 
     def send_now(self, frame: bytes) -> bool:
         """Send an observation from the sim thread, if nothing is before it and there is no credit; whether it was."""

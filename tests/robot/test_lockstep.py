@@ -84,6 +84,16 @@ async def test_a_second_action_while_one_waits_for_its_tick_is_refused() -> None
 
 
 @on_loop
+async def test_an_action_for_an_older_observation_is_refused() -> None:
+    async with inline() as world, joined(world) as (robot, episode):
+        await play(robot, 3)
+        await robot.send_action(zeros(robot), obs_index=1)
+        with pytest.raises(WireError, match="observation 1, expected one for the newest, 3"):
+            await robot.get_observation()
+        assert (await world.result(episode.token))["end"] == "aborted(protocol_error)"
+
+
+@on_loop
 async def test_a_chunk_where_one_action_belongs_is_refused() -> None:
     async with inline() as world, joined(world) as (robot, episode):
         await robot.get_observation()
