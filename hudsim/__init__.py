@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hudsim.robot.client import RobotClient
     from hudsim.robot.endpoint import RobotEndpoint
     from hudsim.robot.model import Model
+    from hudsim.robot.process import serve_bridge
 
 __all__ = [
     "Adapter",
@@ -30,6 +31,7 @@ __all__ = [
     "RobotEndpoint",
     "VectorRobotBridge",
     "__version__",
+    "serve_bridge",
 ]
 
 __version__: str
@@ -49,6 +51,7 @@ _HOMES = {
     "RobotClient": "hudsim.robot.client",
     "RobotEndpoint": "hudsim.robot.endpoint",
     "VectorRobotBridge": "hudsim.robot.bridge",
+    "serve_bridge": "hudsim.robot.process",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,6 +31,8 @@ def serve(
     cameras: Cameras = None,
     privileged: Annotated[bool, typer.Option("--privileged", help="Show what a real robot would not have.")] = False,
     watchdog: Watchdog = 60.0,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="PEM", help="Serve wss with this certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="PEM", help="The certificate's key.")] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Let everybody in who can reach the port.")] = False,
 ) -> None:
     """Serve a world to agents that connect.
@@ -57,6 +60,8 @@ def serve(
         autostart=True,
         seed=seed,
         watchdog_s=watchdog,
+        tls_cert=None if tls_cert is None else str(tls_cert),
+        tls_key=None if tls_key is None else str(tls_key),
     )
     run(_until_told(endpoint, world))
 

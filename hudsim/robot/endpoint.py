@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -69,10 +70,11 @@ class RobotEndpoint(Bridge):
         self._world = world or SpawnedWorld(WorldSpec.of(bridge, args), serving or Serving())  # type: ignore[arg-type]
 
     @classmethod
-    def spawn(cls, spec: WorldSpec | str, *, start_timeout_s: float = 120.0, **serving: Any) -> Self:
+    def spawn(cls, spec: WorldSpec | str | Sequence[str], *, start_timeout_s: float = 120.0, **serving: Any) -> Self:
         """In a process of its own, which dies with this one; made again if it dies before.
 
-        ``spec`` may be a target, ``module:attr`` or ``file.py:attr``.
+        ``spec`` may be a target, ``module:attr`` or ``file.py:attr``, or a command: a program that ends in
+        :func:`~hudsim.robot.process.serve_bridge`, under an interpreter of its own.
         """
         made = WorldSpec(spec) if isinstance(spec, str) else spec
         return cls(world=SpawnedWorld(made, Serving(**serving), start_timeout_s=start_timeout_s))

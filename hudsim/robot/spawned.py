@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from hudsim.bridge import Capability, Episode
@@ -22,13 +23,14 @@ from hudsim.loop import Pulse, Worker
 from hudsim.net import Address, RpcClient, connect
 from hudsim.robot.ending import End
 from hudsim.robot.play import lost_record
-from hudsim.robot.process import EXIT_HUNG
+from hudsim.robot.process import EXIT_HUNG, SPAWNED
 from hudsim.robot.spec import Serving, WorldSpec
 
 __all__ = ["SpawnedWorld"]
 
 log = logging.getLogger(__name__)
 
+_MODULE = [sys.executable, "-m", "hudsim.robot.process"]
 _STOP_S = 1.8
 _TELL_S = 5.0
 
@@ -36,11 +38,13 @@ _TELL_S = 5.0
 class SpawnedWorld:
     """Owns one sim process. When it dies or hangs, what waits ends typed, and the next ``reset`` makes a new one.
 
+    ``spec`` may be a command instead: a program that ends in :func:`~hudsim.robot.process.serve_bridge`.
     ``start_timeout_s`` bounds how long the world may take to come up.
     """
 
-    def __init__(self, spec: WorldSpec, serving: Serving, *, start_timeout_s: float = 120.0) -> None:
-        self._spec = spec
+    def __init__(self, spec: WorldSpec | Sequence[str], serving: Serving, *, start_timeout_s: float = 120.0) -> None:
+        self._command = _MODULE if isinstance(spec, WorldSpec) else list(spec)
+        self._ordered = dataclasses.asdict(spec) if isinstance(spec, WorldSpec) else {}
         self._serving = serving.with_bearer()
         self._start_timeout_s = start_timeout_s
         self._process: _Process | None = None
@@ -56,13 +60,13 @@ class SpawnedWorld:
             if self._process is not None and self._process.failure is None:
                 return
             await self._end()
-            process = _Process(self._serving.watchdog_s)
-            order = {"spec": dataclasses.asdict(self._spec), "serving": self._serving.to_json()}
+            process = _Process(self._command, self._serving.watchdog_s)
+            order = {"spec": self._ordered, "serving": self._serving.to_json()}
             try:
                 manifest = await process.start(order, self._start_timeout_s)
                 self._capability = Capability.from_manifest(manifest)
                 address = Address.parse(self._capability.url).at("/control")
-                self._rpc = RpcClient(await connect(address))
+                self._rpc = RpcClient(await connect(address, tls=self._serving.tls_client()))
             except BaseException:
                 await process.stop()
                 raise
@@ -144,7 +148,8 @@ class SpawnedWorld:
 class _Process:
     """One sim process and what watches it. ``failure`` is why it died, once it has without being asked."""
 
-    def __init__(self, watchdog_s: float) -> None:
+    def __init__(self, command: list[str], watchdog_s: float) -> None:
+        self._command = command
         self.failure: HudsimError | None = None
         self._watchdog_s = watchdog_s
         self._gone = asyncio.Event()
@@ -160,7 +165,7 @@ class _Process:
         announce_r, announce_w = os.pipe()
         pulse = Pulse.shared(pulse_fd)
         try:
-            self._popen = await asyncio.wrap_future(_spawner.submit(_popen, (announce_w, pulse_fd)))
+            self._popen = await asyncio.wrap_future(_spawner.submit(_popen, self._command, (announce_w, pulse_fd)))
         finally:
             os.close(announce_w)
             os.close(pulse_fd)
@@ -273,9 +278,10 @@ class _Process:
                 log.info("sim: %s", line.rstrip())
 
 
-def _popen(fds: tuple[int, ...]) -> subprocess.Popen[str]:
+def _popen(command: list[str], fds: tuple[int, ...]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "hudsim.robot.process"],
+        command,
+        env={**os.environ, SPAWNED: "1"},
         stdin=subprocess.PIPE,
         stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
         stderr=subprocess.PIPE,

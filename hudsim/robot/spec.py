@@ -186,3 +186,11 @@ class Serving:
         except OSError as error:  # SSLError is one too
             raise UsageError(f"tls: cannot use {self.tls_cert} with {self.tls_key}: {error}") from None
         return context
+
+    def tls_client(self) -> ssl.SSLContext | None:
+        """What whoever started the server trusts: that very certificate, whatever host it names."""
+        if self.tls_cert is None:
+            return None
+        context = ssl.create_default_context(cafile=self.tls_cert)
+        context.check_hostname = False
+        return context
