@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import signal
 import ssl
@@ -74,9 +74,9 @@ async def test_as_a_command_it_is_an_endpoints_world(program: Path) -> None:
 def certificate(tmp_path: Path) -> tuple[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "somewhere-else")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=2))
+    made = made.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=2))
     cert = made.sign(key, hashes.SHA256())
     (tmp_path / "cert.pem").write_bytes(cert.public_bytes(Encoding.PEM))
     (tmp_path / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
