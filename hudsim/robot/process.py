@@ -44,7 +44,7 @@ _GRACE_S = 1.5
 def main() -> None:
     """The world that the parent orders, made on this thread, served from another."""
     order = _Order.read()
-    _serve(WorldSpec(**order.spec).factory(), order)
+    _serve(WorldSpec(**order.spec).factory, order)
 
 
 def serve_bridge(bridge: RobotBridge, *, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -58,7 +58,7 @@ def serve_bridge(bridge: RobotBridge, *, host: str = "127.0.0.1", port: int = 0)
         order = _Order.read()
     else:
         order = _Order.by_hand(Serving(host=host, port=port, autostart=True).with_bearer())
-    _serve(lambda: bridge, order)
+    _serve(lambda: lambda: bridge, order)
 
 
 @dataclass
@@ -102,14 +102,15 @@ class _Order:
             print(json.dumps(message), file=self.announce, flush=True)
 
 
-def _serve(make: Callable[..., RobotBridge], order: _Order) -> None:
+def _serve(find: Callable[[], Callable[..., RobotBridge]], order: _Order) -> None:
+    """``find`` gives what makes the bridge."""
     if order.parent is not None:
         _die_with(order.parent)
     own_process()
     sim = SimThread(pulse=order.pulse)
     how = order.serving
     try:
-        world = make_world(make, num_envs=how.num_envs, adjust=how.adjust)
+        world = make_world(find(), num_envs=how.num_envs, adjust=how.adjust)
         server = RobotServer.of(world, sim, how, task_args=order.spec.get("task_args", {}))
     except Exception as error:
         order.tell_failure(error)

@@ -15,9 +15,11 @@ async def get(address: Address, path: str, **headers: str) -> tuple[int, str]:
     """(status, body) of a ``GET`` to ``address``."""
     reader, writer = await asyncio.open_connection(address.host, address.port)
     lines = [f"GET {path} HTTP/1.1", f"Host: {address.netloc}", *(f"{k}: {v}" for k, v in headers.items()), "", ""]
-    writer.write("\r\n".join(lines).encode())
-    answer = (await reader.read()).decode()
-    writer.close()
+    try:
+        writer.write("\r\n".join(lines).encode())
+        answer = (await reader.read()).decode()
+    finally:
+        writer.close()
     await writer.wait_closed()
     head, _, body = answer.partition("\r\n\r\n")
     return int(head.split()[1]), body
