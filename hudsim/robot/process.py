@@ -13,6 +13,7 @@ import gc
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -118,8 +119,7 @@ def _serve(find: Callable[[], Callable[..., RobotBridge]], order: _Order) -> Non
             raise
         sys.exit(1)
     loop = _LoopThread(server, sim, order)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: loop.ask_to_stop())
+    loop.listen_to_signals()
     thread = threading.Thread(target=loop.run, name="hudsim-loop", daemon=True)
     thread.start()
     gc.collect()
@@ -136,8 +136,19 @@ class _LoopThread:
         self._loop = new_event_loop()
         self._stop = asyncio.Event()
 
+    def listen_to_signals(self) -> None:
+        """On the main thread. A signal wakes the *loop* thread: the main one may sleep in a lock, and a Python
+        handler that came a moment before it fell asleep would wait there with it.
+        """
+        self._signals, wake = socket.socketpair()
+        self._wake = wake
+        wake.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+
     def ask_to_stop(self) -> None:
-        """From any thread or signal handler. If the sim thread does not come to an end, the process does."""
+        """On the loop thread or another. If the sim thread does not come to an end, the process does."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._stop.set)
         timer = threading.Timer(_GRACE_S, os._exit, (1,))
@@ -157,6 +168,7 @@ class _LoopThread:
     async def _main(self) -> None:
         if self._order.parent is not None:
             threading.Thread(target=self._watch_parent, name="hudsim-lifeline", daemon=True).start()
+        self._loop.add_reader(self._signals.fileno(), self._on_signal)
         server, how = self._server, self._order.serving
         await server.start(how.host, how.port)
         self._order.tell(server.capability())
@@ -168,6 +180,10 @@ class _LoopThread:
             os._exit(EXIT_HUNG)
         hung.cancel()
         await server.stop()
+
+    def _on_signal(self) -> None:
+        self._loop.remove_reader(self._signals.fileno())
+        self.ask_to_stop()
 
     def _watch_parent(self) -> None:
         while sys.stdin.readline():
