@@ -65,6 +65,10 @@ class Link:
         except ConnectionClosed as closed:
             raise self._lost(closed) from None
 
+    async def ended(self) -> None:
+        """Until the connection is closed, by whichever end."""
+        await self._ws.wait_closed()
+
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close with a code and a reason (cut at 120 bytes). Idempotent; ends within the closing timeout."""
         short = reason.encode()[:120].decode(errors="ignore")

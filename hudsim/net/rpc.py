@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 Method = Callable[..., Awaitable[Any]]
 
-_INVALID, _NO_METHOD, _BAD_PARAMS, _FAILED = -32600, -32601, -32602, -32000
+_NO_JSON, _INVALID, _NO_METHOD, _BAD_PARAMS, _FAILED = -32700, -32600, -32601, -32602, -32000
 
 
 async def serve_rpc(link: Link, methods: Mapping[str, Method]) -> None:
@@ -50,6 +50,9 @@ async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> dict[str,
     call_id: Any = None
     try:
         call = json.loads(frame)
+    except ValueError as error:
+        return _error(None, _NO_JSON, f"got no JSON: {error}", {"name": WireError.name})
+    try:
         call_id = call.get("id") if isinstance(call, dict) else None
         method, params = _called(methods, call)
         return {"jsonrpc": "2.0", "id": call_id, "result": await method(**params)}
@@ -109,6 +112,8 @@ class RpcClient:
                 return await future
         finally:
             self._waiting.pop(call_id, None)
+            if future.done() and not future.cancelled():
+                future.exception()  # it may have come when nobody waited any more
 
     async def close(self) -> None:
         """Close the link. Idempotent."""

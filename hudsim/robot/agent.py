@@ -55,6 +55,19 @@ class RobotAgent:
         self._policy_rate_hz = policy_rate_hz
         self.chunks: ChunkStrategy = chunks or OpenLoop()
 
+    def rechunked(self, chunks: ChunkStrategy | None, policy_rate_hz: float | None) -> RobotAgent:
+        """The same agent with another chunk strategy or policy rate (None: its own).
+
+        Raises :class:`~hudsim.errors.UsageError` if it has chosen what is to be changed.
+        """
+        if chunks is not None and self._asked_chunks is not None:
+            raise UsageError(f"this agent has chosen its chunk strategy, {type(self._asked_chunks).__name__}, itself")
+        if policy_rate_hz is not None and self._policy_rate_hz is not None:
+            raise UsageError(f"this agent has chosen its policy rate, {self._policy_rate_hz:g} Hz, itself")
+        self._asked_chunks = chunks or self._asked_chunks
+        self._policy_rate_hz = policy_rate_hz or self._policy_rate_hz
+        return self
+
     def bind(self, contract: Contract, params: Mapping[str, Any]) -> None:
         """Learn the world before playing in it. Raises what the model or adapter misses there."""
         self.chunks = self._asked_chunks or (RecedingHorizon() if contract.timing.mode == "realtime" else OpenLoop())
@@ -111,7 +124,11 @@ class _Play:
                 heard = await robot.get_observation()
                 continue
             if chunks.due(tick):
-                chunks.add(await self._infer(heard), tick, tick)
+                chunk = await self._infer_while_linked(heard)
+                if chunk is None:
+                    heard = await robot.get_observation()  # raises why the link has ended
+                    continue
+                chunks.add(chunk, tick, tick)
             action = self._adapted(chunks.action(tick + 1), heard)
             await robot.send_action(action)
             await self._tell(heard, action)
@@ -175,6 +192,17 @@ class _Play:
         if self._on_step is not None and heard.data:
             await self._on_step(heard, action)
 
+    async def _infer_while_linked(self, heard: Heard) -> Array | None:
+        """As :meth:`_infer`; None if the link ends first. A model that hangs is not waited for."""
+        thinking = asyncio.ensure_future(self._infer(heard))
+        linked = asyncio.ensure_future(self._robot.over())
+        try:
+            await asyncio.wait({thinking, linked}, return_when=asyncio.FIRST_COMPLETED)
+            return thinking.result() if thinking.done() else None
+        finally:
+            thinking.cancel()
+            linked.cancel()
+
     async def _infer(self, heard: Heard) -> Array:
         """The adapted chunk [T, *action shape] for an observation."""
         agent, stages = self._agent, self.rollout.cadence.stages
@@ -184,7 +212,7 @@ class _Play:
             if isinstance(batch, dict):
                 batch.update(agent.chunks.context(self.rollout.ticks))
             adapted_ns = time.monotonic_ns()
-            chunks = np.asarray(await agent.model.ainfer(batch))
+            chunks = await agent.model.ainfer(batch)
             inferred_ns = time.monotonic_ns()
             self._check(chunks)
             chunk = agent.adapter.adapt_chunk(chunks[0], heard.data)
@@ -192,11 +220,13 @@ class _Play:
             stages["infer"].record(inferred_ns - adapted_ns)
         except (HudsimError, asyncio.CancelledError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(error) from error
         return chunk
 
-    def _check(self, chunks: Array) -> None:
+    def _check(self, chunks: object) -> None:
+        if not isinstance(chunks, np.ndarray):
+            raise PolicyFailed(f"infer: got {type(chunks).__name__} {chunks!r:.60}, expected an array [1, T, …]")
         if chunks.ndim != 2 + len(self._shape) or chunks.shape[0] != 1 or chunks.shape[1] < 1:
             expected = ", ".join(["1", "T", *map(str, self._shape)])
             raise PolicyFailed(f"infer: got {chunks.dtype}{list(chunks.shape)}, expected [{expected}]")
@@ -206,7 +236,7 @@ class _Play:
             return self._agent.adapter.adapt_action(action, heard.data)
         except HudsimError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(error) from error
 
 
@@ -219,7 +249,7 @@ async def _tell(robot: RobotClient) -> None:
                 pass
 
 
-def _failed(error: Exception) -> PolicyFailed:
+def _failed(error: BaseException) -> PolicyFailed:
     where = traceback.extract_tb(error.__traceback__)[-1]
     return PolicyFailed(
         f"the policy raised {type(error).__name__}: {error} ({where.filename}:{where.lineno} in {where.name})",

@@ -121,6 +121,10 @@ class RobotClient:
         if self._session.rich:
             await self._send(self._session.end(reason))
 
+    async def over(self) -> None:
+        """Until the link has ended, by whichever end. For who is busy with something else than observations."""
+        await self._link.ended()
+
     async def close(self) -> None:
         """Close the connection. Idempotent."""
         await self._link.close()

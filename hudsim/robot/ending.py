@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hudsim.errors import HudsimError, PolicyFailed, SimFailed, SimHung
+from hudsim.errors import ConnectError, HudsimError, LinkLost, PolicyFailed, ShuttingDown, SimFailed, SimHung
 
 __all__ = ["BLAMELESS", "CANCELLED", "MAX_STEPS", "POLICY_FAILED", "POLICY_LOST", "TERMINATED", "TRUNCATED", "End"]
 
-BLAMELESS = frozenset({SimFailed.name, SimHung.name, "policy_lost", "cancelled", "shutting_down"})
+BLAMELESS = frozenset(
+    {SimFailed.name, SimHung.name, LinkLost.name, ConnectError.name, ShuttingDown.name, "policy_lost", "cancelled"}
+)
 """Reasons that are not the policy's fault: such a run is an error, never a 0."""
 
 

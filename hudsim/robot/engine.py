@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from hudsim.errors import EpisodeOver, HudsimError
+from hudsim.errors import EpisodeOver, HudsimError, SimFailed
 from hudsim.loop import SimThread
 from hudsim.robot.buffer import Due, Pending
 from hudsim.robot.ending import TERMINATED, TRUNCATED, End
@@ -101,11 +101,12 @@ class Engine(ABC, Generic[P]):
     # What happens: on the sim thread
 
     def _start(self, slot: int, token: str, seed: int | None, task_args: dict[str, Any]) -> str:
-        self._plays.pop(slot, None)
+        if self._plays.pop(slot, None) is not None:
+            self.world.release(slot)
         prompt = self.world.reset(slot, seed, task_args)
         row = self.world.observe([slot])[slot]
-        if isinstance(row, HudsimError):
-            raise row
+        if isinstance(row, HudsimError):  # nobody has acted yet, so it is the world's own fault
+            raise SimFailed(f"the world's first observation: {row.message}")
         first = Row({n: a.copy() for n, a in row.data.items()}, row.terminated, row.truncated, row.reward, row.success)
         self._plays[slot] = self._new_play(token, slot, seed, prompt, first)
         return prompt

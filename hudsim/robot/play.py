@@ -82,6 +82,9 @@ class Play:
         if end.kind == "aborted":
             success = None if end.is_error else False
             value = None if end.is_error else 0.0
+        clipped = self.clipped
+        if clipped is None and self.contract.action.out_of_range == "clip":
+            clipped = np.zeros(self.contract.action.shape or (), dtype=np.int64)
         return {
             "episode": self.token,
             "slot": self.slot,
@@ -96,7 +99,7 @@ class Play:
             "success_any": self.success_any,
             "success_last": self.success_last,
             "score": value,
-            "clipped": None if self.clipped is None else self.clipped.reshape(-1).tolist(),
+            "clipped": None if clipped is None else clipped.reshape(-1).tolist(),
             "info": {key: value for key, value in score.items() if key not in ("score", "success", "total_reward")},
             "cadence": self.cadence.to_json(),
         }

@@ -92,7 +92,8 @@ class RealtimeEngine(Engine[RealtimePlay]):
         limit_s = 0.0 if self._timing.on_miss == "stop" else self._timing.policy_deadline_s
         if starved_s > limit_s:
             expected = "this world stops on a miss" if limit_s == 0 else f"policy_deadline_s is {limit_s:g}"
-            message = f"no action for {play.starved_run} ticks ({starved_s:g} s); {expected}"
+            late = f", {play.cadence.stale} chunks came too late" if play.cadence.stale else ""
+            message = f"no action for {play.starved_run} ticks ({starved_s:g} s{late}); {expected}"
             self._deliver([self._failed(play, PolicyDeadline(message))])
             return None
         return Due(self.world.checks.hold(play.last_action), None, None, None)

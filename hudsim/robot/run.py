@@ -52,11 +52,12 @@ class EpisodeReport:
     image_hash: str | None = None
     seam: float | None = None
     error: str | None = None
+    traceback: str | None = None
 
     @property
-    def is_error(self) -> bool:
-        """It says nothing about the policy, or the policy itself raised."""
-        return bool(self.record["is_error"]) or End.parse(self.record["end"]).reason == "policy_failed"
+    def aborted(self) -> bool:
+        """It did not come to an end of its own: something broke, the world, the link or the policy."""
+        return End.parse(self.record["end"]).kind == "aborted"
 
     def to_json(self) -> dict[str, Any]:
         record = self.record
@@ -105,7 +106,7 @@ class RunReport:
     @property
     def failed(self) -> bool:
         """Some episode did not come to an end of its own."""
-        return any(episode.is_error for episode in self.episodes)
+        return any(episode.aborted for episode in self.episodes)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -168,8 +169,16 @@ def _make_room(out: Path) -> None:
     """Make the folder; what an earlier run left in it goes, or the two would be taken for one."""
     out.mkdir(parents=True, exist_ok=True)
     if (out / "run.json").exists():
-        for old in [*out.glob("episode-*.ticks.jsonl"), *out.glob("episode-*.mp4"), out / "run.json"]:
-            old.unlink()
+        for artifact in _artifacts_of(out / "run.json"):
+            (out / artifact).unlink(missing_ok=True)
+
+
+def _artifacts_of(run: Path) -> list[str]:
+    """The names of the files that an earlier run lists as its own."""
+    try:
+        return [Path(path).name for path in json.loads(run.read_text())["artifacts"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 class _Episode:
@@ -224,7 +233,8 @@ class _Episode:
             error = failure
         record = await self._record(episode, error)
         report.cadence.merge(Cadence.from_json(record["cadence"]))
-        return EpisodeReport(record, seam=seam, error=error.message if error else None)
+        traceback = error.data.get("traceback") if error else None
+        return EpisodeReport(record, seam=seam, error=error.message if error else None, traceback=traceback)
 
     async def _step(self, heard: Any, action: Any) -> None:
         self._on_tick(heard.index)

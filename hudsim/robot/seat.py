@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from typing import Protocol
 
 import numpy as np
@@ -60,6 +61,7 @@ class Seat:
         self._slot: Slot | None = None
         timing = house.contract.timing
         self._realtime = timing.mode == "realtime"
+        self._policy_deadline_s = timing.policy_deadline_s
         action = house.contract.action
         self._action = np.dtype(action.dtype), action.shape or ()
         self._outbox = Outbox(link, credit=CREDIT if self._realtime else None)
@@ -68,6 +70,7 @@ class Seat:
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self._newest = 0
+        self._played: deque[str] = deque(maxlen=64)
         self._left = self._come = 0  # deliveries left to the loop thread, and those that have come to it
 
     @property
@@ -135,7 +138,7 @@ class Seat:
             return False
         # First, so that the answer, which the loop thread gets, finds them so.
         self._newest = delivery.obs_index
-        self._due_s = self._loop.time() + self._house.contract.timing.policy_deadline_s
+        self._due_s = self._loop.time() + self._policy_deadline_s
         if self._outbox.send_now(frame):
             return True
         self._left += 1
@@ -169,6 +172,7 @@ class Seat:
                 self._outbox.new_episode()
                 self._slot = slot = await self._house.claim(token)
                 slot.seat = self
+                self._played.append(str(slot.token))
                 self._session.playing(str(slot.token), *self._action)
                 self._house.attach(slot, peer)
             case EndFrame(reason):
@@ -180,6 +184,8 @@ class Seat:
     def _act(self, actions: Actions, received_ns: int) -> None:
         slot = self._slot
         if slot is None or (actions.episode is not None and actions.episode != slot.token):
+            if actions.episode not in (None, *self._played):
+                raise WireError(f"episode: got {actions.episode!r}, expected one that was claimed on this connection")
             self._house.late_frames += 1
             return
         lenient = not self._session.peer.rich
@@ -205,7 +211,11 @@ class Seat:
             self._look_at(self._due_s)
 
     def _disarm(self) -> None:
+        """Nothing is due now; what is next may be within ``policy_deadline_s``, and the sim thread moves no timer."""
         self._due_s = None
+        soon_s = self._loop.time() + self._policy_deadline_s
+        if self._timer is None or self._timer.when() > soon_s:
+            self._look_at(soon_s)
 
     def _look_at(self, when_s: float) -> None:
         if self._timer is not None:
@@ -217,7 +227,7 @@ class Seat:
         now_s, due_s = self._loop.time(), self._due_s
         self._timer = None
         if due_s is None:  # the sim thread may set it before the next look
-            self._look_at(now_s + self._house.contract.timing.policy_deadline_s)
+            self._look_at(now_s + self._policy_deadline_s)
         elif now_s < due_s:
             self._look_at(due_s)
         else:

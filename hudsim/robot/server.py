@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import ssl
@@ -13,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from hudsim.bridge import Capability, Episode
-from hudsim.errors import HudsimError, ShuttingDown, SimHung
+from hudsim.errors import HudsimError, ShuttingDown, SimHung, UsageError
 from hudsim.loop import SimThread, clock_id
 from hudsim.net import Address, Link, Server, serve_rpc
 from hudsim.robot.buffer import Pending
@@ -138,7 +139,13 @@ class RobotServer:
     # Episodes -------------------------------------------------------------------------------------------------
 
     async def reset(self, *, seed: int | None = None, **task_args: Any) -> Episode:
-        """Start an episode in a free slot. Raises :class:`~hudsim.errors.NoFreeSlot`, or what the task refuses."""
+        """Start an episode in a free slot. Raises :class:`~hudsim.errors.NoFreeSlot`, or what the task refuses.
+
+        ``seed``: a whole number from 0; None: none is given to the world.
+        """
+        given: object = seed  # it may come from a peer
+        if given is not None and (type(given) is not int or given < 0):
+            raise UsageError(f"seed: got {given!r}, expected a whole number from 0")
         slot = await self._begin(self._slots.take(), seed, task_args)
         assert slot.token is not None
         return Episode(slot.prompt, slot.token, seed, slot.index)
@@ -183,7 +190,8 @@ class RobotServer:
                 # An agent that has just hung up may still be giving its slot back: its end was queued before this.
                 await self._patiently(self._sim.submit(int))
                 seed, self._next_seed = self._next_seed, self._next_seed + 1
-                slot = await self._begin(self._slots.take(reuse_ended=True), seed, {})
+                slot = await self._begin(self._slots.take(), seed, {})
+                slot.ungraded = True
         slot.claimed = True
         return slot
 
@@ -290,13 +298,24 @@ class RobotServer:
         async def capability() -> dict[str, Any]:
             return self.capability().to_manifest()
 
+        started: set[str] = set()
+
         async def reset(seed: int | None = None, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
-            return dict(await self.reset(seed=seed, **(args or {})))
+            episode = await self.reset(seed=seed, **(args or {}))
+            started.add(episode.token)
+            return dict(episode)
 
         async def result(token: str | None = None) -> dict[str, Any]:
-            return await self.result(token)
+            record = await self.result(token)
+            started.discard(record["episode"])
+            return record
 
-        await serve_rpc(link, {"capability": capability, "reset": reset, "result": result})
+        try:
+            await serve_rpc(link, {"capability": capability, "reset": reset, "result": result})
+        finally:
+            for token in started:  # whoever would have asked has gone
+                with contextlib.suppress(HudsimError):
+                    await self.result(token)
 
     def _health(self) -> tuple[str, str]:
         """Needs no token, so that whoever restarts servers can ask; so it says nothing else."""

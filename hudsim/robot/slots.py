@@ -21,6 +21,8 @@ class Slot:
 
     claimed
         Somebody has claimed this episode already, so that it is not up for another claim.
+    ungraded
+        A claim started it, so that nobody will ask for its result.
     seat
         The agent that plays it now; None: nobody.
     result
@@ -32,13 +34,14 @@ class Slot:
     seed: int | None = None
     prompt: str = ""
     claimed: bool = False
+    ungraded: bool = False
     seat: Seat | None = None
     result: dict[str, Any] | None = None
 
     def free(self) -> None:
         """Make room for the next episode."""
         self.token = self.seed = self.seat = self.result = None
-        self.prompt, self.claimed = "", False
+        self.prompt, self.claimed, self.ungraded = "", False, False
 
     @property
     def live(self) -> bool:
@@ -58,16 +61,21 @@ class Slots:
     def __getitem__(self, index: int) -> Slot:
         return self._slots[index]
 
-    def take(self, *, reuse_ended: bool = False) -> Slot:
+    def take(self) -> Slot:
         """A slot for a new episode, with a fresh token. Raises :class:`~hudsim.errors.NoFreeSlot`.
 
-        ``reuse_ended``: an episode that is over and that nobody grades gives its slot up.
+        An episode that is over and that nobody will ask for gives its slot up.
         """
         slot = next((s for s in self._slots if s.token is None), None)
-        if slot is None and reuse_ended:
-            slot = next((s for s in self._slots if not s.live), None)
         if slot is None:
-            raise NoFreeSlot(f"all {len(self._slots)} slots hold an episode that has not been graded yet")
+            slot = next((s for s in self._slots if s.ungraded and not s.live), None)
+        if slot is None:
+            held = len(self._slots)
+            live = sum(s.live for s in self._slots)
+            what = "the only slot is" if held == 1 else f"all {held} slots are"
+            raise NoFreeSlot(
+                f"{what} taken: {live} being played, {held - live} over but not asked for (result frees a slot)"
+            )
         slot.free()
         slot.token = f"{slot.index}-{secrets.token_hex(8)}"
         return slot

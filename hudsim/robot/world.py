@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -82,16 +83,17 @@ class World(ABC):
             diverged = "finite" in error.expected
             kind = SimDiverged if diverged else SimFailed
             return kind(f"the world's observation breaks its contract: {error.message}", **error.data)
-        reward = 0.0 if observation.reward is None else float(np.asarray(observation.reward).reshape(-1)[index])
-        if not np.isfinite(reward):
+        count = self.num_slots if self.together else 1
+        try:
+            reward = _nth("reward", observation.reward, index, count)
+            ends = [_nth(name, getattr(observation, name), index, count) for name in ("terminated", "truncated")]
+            success = _nth("success", observation.success, index, count)
+        except SimFailed as error:
+            return error
+        reward = 0.0 if reward is None else float(reward)
+        if not math.isfinite(reward):
             return SimDiverged(f"the world's reward is {reward}, expected a finite number")
-        return Row(
-            data,
-            terminated=bool(_flag(observation.terminated, index)),
-            truncated=bool(_flag(observation.truncated, index)),
-            reward=reward,
-            success=_flag(observation.success, index),
-        )
+        return Row(data, bool(ends[0]), bool(ends[1]), reward, None if success is None else bool(success))
 
 
 class SeparateWorlds(World):
@@ -323,7 +325,7 @@ def _guarded(call: Callable[[], R]) -> R:
         return call()
     except HudsimError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise SimFailed(
             f"the bridge raised {type(error).__name__}: {error} ({where.filename}:{where.lineno} in {where.name})",
@@ -337,5 +339,13 @@ def _rows(data: Mapping[str, Any], index: int, count: int) -> dict[str, Array]:
     return {name: np.asarray(a[index]) if a.ndim and len(a) == count else a for name, a in arrays.items()}
 
 
-def _flag(mask: Array | None, index: int) -> bool | None:
-    return None if mask is None else bool(np.asarray(mask).reshape(-1)[index])
+def _nth(name: str, values: Any, index: int, count: int) -> Any:
+    """Slot ``index``'s value of ``values`` [N], a plain number or bool; None if there are none."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (count,) and not (array.ndim == 0 and count == 1):
+        raise SimFailed(f"{name}: got shape {list(array.shape)}, expected one value a world, [{count}]")
+    if array.dtype.kind not in "biuf":
+        raise SimFailed(f"{name}: got {values!r:.60}, expected numbers or bools")
+    return array.item(index) if array.ndim else array.item()

@@ -217,3 +217,37 @@ async def test_one_agent_plays_many_episodes_and_carries_nothing_over() -> None:
                 await agent.play(robot, on_step=seen)
                 assert seen.executed == [(float(t), float(t)) for t in range(1, 7)]
                 await world.result(episode.token)
+
+
+class Hangs(Ramp):
+    def infer(self, batch: Any) -> Array:
+        if self.calls == 1:
+            time.sleep(20.0)
+        return super().infer(batch)
+
+
+@on_loop
+@pytest.mark.parametrize("mode", ["lockstep", "paced"])
+async def test_a_policy_that_hangs_in_its_second_inference_is_not_waited_for(mode: str) -> None:
+    timing = {"policy_deadline_s": 0.3, "warmup_s": 60.0}
+    async with inline(mode=mode, timing=timing) as world, joined(world) as (robot, episode):
+        agent = RobotAgent(Hangs(1))
+        agent.bind(robot.contract, robot.params)
+        async with asyncio.timeout(5.0):
+            with pytest.raises(PolicyDeadline, match=r"observation 1 within policy_deadline_s = 0\.3 s"):
+                await agent.play(robot)
+        assert (await world.result(episode.token))["end"] == "aborted(policy_deadline)"
+
+
+class Exits(Ramp):
+    def infer(self, batch: Any) -> Array:
+        raise SystemExit(3)
+
+
+@on_loop
+async def test_a_policy_that_calls_exit_has_failed() -> None:
+    async with inline() as world, joined(world) as (robot, _):
+        agent = RobotAgent(Exits(1))
+        agent.bind(robot.contract, robot.params)
+        with pytest.raises(PolicyFailed, match="SystemExit: 3"):
+            await agent.play(robot)

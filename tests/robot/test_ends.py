@@ -222,3 +222,11 @@ async def test_rewards_of_an_episode_are_its_own() -> None:
             async with joined(world, seed=seed) as (robot, episode):
                 await play(robot, 5, lambda _: np.zeros(2, np.float32))
                 assert (await world.result(episode.token))["total_reward"] == 2.0
+
+
+@on_loop
+async def test_a_first_observation_that_is_not_finite_is_the_worlds_own_fault() -> None:
+    async with inline(faults={"nan_at": 0}) as world:
+        with pytest.raises(SimFailed, match="first observation") as raised:
+            await world.reset(seed=1)
+        assert not isinstance(raised.value, SimDiverged)

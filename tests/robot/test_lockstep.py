@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
 
-from hudsim.errors import ContractError, EpisodeOver, NoFreeSlot, SlotTaken, UnknownName, WireError
+from hudsim.errors import ContractError, EpisodeOver, NoFreeSlot, SlotTaken, UnknownName, UsageError, WireError
 from hudsim.robot.client import RobotClient
+from hudsim.robot.endpoint import RobotEndpoint
 from tests.asyncrun import on_loop
 from tests.robot.playing import first_of, joined, metric, play, zeros
 from tests.robot.worlds import Card, Cards, HudPair, inline
@@ -175,7 +178,7 @@ async def test_alone_a_server_takes_a_new_agent_as_soon_as_the_last_has_hung_up(
 async def test_alone_a_server_refuses_a_claim_while_every_slot_is_played() -> None:
     async with inline(autostart=True) as world, await RobotClient.connect(world.capability()) as robot:
         first = await robot.get_observation()
-        with pytest.raises(NoFreeSlot, match="all 1 slots"):
+        with pytest.raises(NoFreeSlot, match="the only slot is taken: 1 being played"):
             await first_of(world)
         assert len(await play(robot, 2, first=first)) == 3
 
@@ -269,3 +272,47 @@ async def test_an_agent_may_not_invent_ends() -> None:
         await robot.end("success")
         with pytest.raises(WireError, match="expected one of"):
             await robot.get_observation()
+
+
+@on_loop
+async def test_an_action_for_an_episode_that_never_was_is_refused() -> None:
+    async with inline() as world, joined(world) as (robot, _):
+        await robot.get_observation()
+        robot.episode = "9-ffffffffffffffff"
+        await robot.send_action(zeros(robot))
+        with pytest.raises(WireError, match="expected one that was claimed on this connection"):
+            await robot.get_observation()
+
+
+@on_loop
+async def test_episodes_that_claims_start_never_bar_an_environment() -> None:
+    async with inline(autostart=True, max_ticks=2) as world:
+        for _ in range(2):
+            async with await RobotClient.connect(world.capability()) as robot:
+                assert (await play(robot, 5))[-1].over
+        episode = await world.reset(seed=4)
+        assert (await world.result(episode.token))["seed"] == 4
+
+
+@on_loop
+async def test_what_an_environment_started_is_freed_when_it_is_gone() -> None:
+    async with inline(autostart=True) as world:
+        url = world.capability().url
+        async with RobotEndpoint.remote(url) as gone:
+            await gone.reset(seed=1)
+            with pytest.raises(NoFreeSlot, match="1 being played"):
+                await gone.reset(seed=2)
+        async with RobotEndpoint.remote(url) as other, asyncio.timeout(5.0):
+            episode = None
+            while episode is None:
+                with contextlib.suppress(NoFreeSlot):  # the end of the other link is being noticed
+                    episode = await other.reset(seed=3)
+            assert episode.seed == 3
+
+
+@on_loop
+@pytest.mark.parametrize("seed", ["x", -1, 1.5, True])
+async def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    async with inline() as world:
+        with pytest.raises(UsageError, match="expected a whole number from 0"):
+            await world.reset(seed=seed)

@@ -112,3 +112,38 @@ def test_a_reset_gets_the_seed_only_if_it_takes_one() -> None:
     assert reset_arguments(unseeded, 3, {"prompt": "x"}) == {"prompt": "x"}
     assert reset_arguments(anything, 3, {"size": 1}) == {"seed": 3, "size": 1}
     assert reset_arguments(seeded, None, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("observation", "words"),
+    [
+        ({"reward": [0.1, 0.2]}, r"reward: got shape \[2\], expected one value a world, \[1\]"),
+        ({"reward": ["a lot"]}, "reward: got .*a lot.*, expected numbers"),
+        ({"terminated": [False, True]}, r"terminated: got shape \[2\]"),
+        ({"success": [[True]]}, r"success: got shape \[1, 1\]"),
+        ({"truncated": [None]}, "truncated: got .*None"),
+    ],
+)
+def test_what_is_said_of_each_world_is_one_plain_value(observation: dict[str, Any], words: str) -> None:
+    class Odd(Card):
+        def get_observation(self) -> Observation:
+            seen = super().get_observation()
+            return Observation(seen.data, **({"terminated": seen.terminated} | observation))
+
+    world = make_world(Odd)
+    world.reset(0, 1, {})
+    found = world.observe([0])[0]
+    assert isinstance(found, SimFailed)
+    with pytest.raises(SimFailed, match=words):
+        raise found
+
+
+def test_a_bridge_that_calls_exit_has_failed() -> None:
+    class Leaves(Card):
+        def step(self, action: Any) -> None:
+            raise SystemExit(3)
+
+    world = make_world(Leaves)
+    world.reset(0, 1, {})
+    failures = world.step({0: np.zeros(world.contract.action.shape or (), np.float32)})
+    assert "SystemExit: 3" in failures[0].message
