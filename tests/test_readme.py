@@ -12,10 +12,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs" / "guide.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def commands() -> list[str]:
@@ -27,7 +28,7 @@ def commands() -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that README shows."""
     path = tmp_path_factory.mktemp("readme")
-    for block in blocks("python"):
+    for block in [*blocks("python"), *blocks("python", GUIDE)]:
         name = block.splitlines()[0].removeprefix("# ")
         (path / name).write_text(block)
     return path
@@ -53,6 +54,40 @@ def test_the_script_drives_the_world(folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("terminated True")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "-m hudsim.cli check drift.py:Drift",
+        "-m hudsim.cli run drift.py:Drift --policy hold --set num_envs=3 --json",
+        "-m pytest -q test_ball.py -p no:cacheprovider",
+        "-c 'import by_name, own_program'",
+    ],
+)
+def test_what_the_guide_shows_works(command: str, folder: Path) -> None:
+    arguments = [sys.executable, *shlex.split(command)]
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_adapter_of_the_guide_binds_by_name(folder: Path) -> None:
+    script = """
+import numpy as np
+from by_name import JointsOnly
+from hudsim import Contract
+contract = Contract.load({"features": {
+    "observation/state": {
+        "role": "observation", "dtype": "float32", "shape": [3], "names": ["joint1", "joint2", "grip"]},
+    "action": {"role": "action", "dtype": "float32", "shape": [3]}}, "schema": "hudsim/1"})
+adapter = JointsOnly()
+adapter.bind(contract, {})
+print(adapter.adapt_observation({"observation/state": np.array([1, 2, 3], np.float32)}, "go")["state"].tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "[[2.0, 1.0]]", done.stderr
 
 
 def test_a_world_of_ones_own_takes_thirty_lines_and_a_policy_twenty() -> None:
