@@ -84,7 +84,7 @@ class Contract(Model):
 
     schema_: Literal["hudsim/1"] = Field(default="hudsim/1", alias="schema")
     robot_type: str | None = None
-    control_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    control_rate: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False, strict=True)] | None = None
     timing: Timing = Field(default_factory=Timing)
     success: Success = Field(default_factory=Success)
     features: dict[Annotated[str, AfterValidator(_free)], Feature]

@@ -35,6 +35,8 @@ class Worker:
                 return
             try:
                 future.set_result(fn(*args))
+            except StopIteration as error:  # a coroutine that awaits it cannot be given one
+                future.set_exception(RuntimeError(f"StopIteration: {error}"))
             except BaseException as error:  # noqa: BLE001 - whoever waits gets it, whatever it is
                 future.set_exception(error)
 

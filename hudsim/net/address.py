@@ -31,7 +31,11 @@ class Address:
     @classmethod
     def parse(cls, url: str) -> Address:
         """From a URL. Raises :class:`~hudsim.errors.UsageError` for another scheme or a missing host."""
-        parts = urlsplit(url)
+        shown = url.partition("?")[0]
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise UsageError(f"got {shown!r}, expected ws://host:port/path: {error}") from None
         if parts.scheme not in _PORTS or not parts.hostname:
             raise UsageError(f"got {url.partition('?')[0]!r}, expected ws://host:port/path or wss://…")
         try:

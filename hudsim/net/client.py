@@ -58,6 +58,8 @@ async def connect(
         raise _refusal(where, refused.response.status_code, bytes(refused.response.body or b"")) from None
     except (InvalidHandshake, InvalidMessage, EOFError) as bad:
         raise ConnectError(f"{where.netloc} answered, but not as a WebSocket server does: {bad}") from None
+    except UnicodeError:
+        raise ConnectError(f"{where.netloc[:80]}: that is no host name") from None
     except OSError as error:
         raise ConnectError(f"{where.netloc}: {_reason(error)}; is the server running?") from None
     tune(ws, local=where.host.startswith(_LOOPBACK))

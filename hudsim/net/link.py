@@ -42,7 +42,7 @@ class Link:
     def open_gate(self) -> None:
         """Allow :meth:`send_now`; only the server's end may, on the loop thread. Does nothing over TLS."""
         transport = self._ws.transport
-        if transport.get_extra_info("sslcontext") is None:
+        if self._gate is None and transport.get_extra_info("sslcontext") is None:
             self._gate = Gate(transport, asyncio.get_running_loop())
             self._ws.transport = self._gate  # type: ignore[assignment]  # it is one, by delegation
 

@@ -55,7 +55,9 @@ async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> dict[str,
     try:
         call_id = call.get("id") if isinstance(call, dict) else None
         method, params = _called(methods, call)
-        return {"jsonrpc": "2.0", "id": call_id, "result": await method(**params)}
+        result = await method(**params)
+        json.dumps(result)  # what cannot be said is this method's fault, not the link's
+        return {"jsonrpc": "2.0", "id": call_id, "result": result} if "id" in call else None
     except HudsimError as error:
         code = {WireError: _INVALID, UnknownName: _NO_METHOD, UsageError: _BAD_PARAMS}.get(type(error), _FAILED)
         return _error(call_id, code, error.message, {"name": error.name, **error.data})
@@ -124,13 +126,16 @@ class RpcClient:
         try:
             while True:
                 self._settle(json.loads(await self._link.receive()))
-        except (HudsimError, ValueError) as error:
-            self._lost = error if isinstance(error, HudsimError) else WireError(f"not JSON-RPC: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a peer may send, nobody is left waiting
+            lost = error if isinstance(error, HudsimError) else WireError(f"{self._link.peer}: no JSON-RPC: {error}")
+            self._lost = lost
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(self._lost)
 
-    def _settle(self, reply: dict[str, Any]) -> None:
+    def _settle(self, reply: Any) -> None:
+        if not isinstance(reply, dict):
+            raise WireError(f"{self._link.peer}: got {reply!r:.60}, expected a JSON-RPC reply")
         future = self._waiting.get(reply.get("id", 0))
         if future is None or future.done():
             return

@@ -8,6 +8,7 @@ import hmac
 import json
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -81,8 +82,8 @@ class Server:
                 ssl=self._tls,
                 logger=logging.getLogger("hudsim.net.websockets"),
             )
-        except OSError as error:
-            hint = "; port 0 picks a free one" if error.errno == errno.EADDRINUSE else ""
+        except (OSError, UnicodeError) as error:
+            hint = "; port 0 picks a free one" if getattr(error, "errno", None) == errno.EADDRINUSE else ""
             raise UsageError(f"cannot listen on {host}:{port}: {_words(error)}{hint}") from None
         bound = next(iter(self._server.sockets)).getsockname()
         self._address = Address(bound[0], bound[1], "/", self.bearer, self._tls is not None)
@@ -119,7 +120,10 @@ class Server:
             await link.close()
 
     def _process_request(self, ws: ServerConnection, request: Request) -> Response | None:
-        url = urlsplit(request.path)
+        try:
+            url = urlsplit(request.path)
+        except ValueError:
+            return _problem(HTTPStatus.BAD_REQUEST, f"got the path {request.path[:80]!r}, expected /name")
         if refusal := self._refuse(request, url.query):
             return refusal
         if url.path in self.pages:
@@ -128,24 +132,32 @@ class Server:
         if url.path not in self.routes:
             there = ", ".join(sorted([*self.routes, *self.pages]))
             return _problem(HTTPStatus.NOT_FOUND, f"nothing is served at {url.path}. There are: {there}")
-        if "websocket" not in request.headers.get("Upgrade", "").lower():
+        if "websocket" not in _header(request, "Upgrade").lower():
             return _problem(HTTPStatus.UPGRADE_REQUIRED, f"{url.path} is a WebSocket")
         return None
 
     def _refuse(self, request: Request, query: str) -> Response | None:
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
-            return _problem(HTTPStatus.FORBIDDEN, f"a page from {origin} may not connect here")
+        origin = _header(request, "Origin")
+        if origin and origin.partition("://")[2] != _header(request, "Host"):
+            return _problem(HTTPStatus.FORBIDDEN, f"a page from {origin[:80]} may not connect here")
         if not self.bearer or urlsplit(request.path).path == "/healthz":
             return None
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        scheme, _, given = _header(request, "Authorization").partition(" ")
+        given = given.strip() if scheme.lower() == "bearer" else ""
         given = given or parse_qs(query).get("bearer", [""])[0]
         if hmac.compare_digest(given.encode(), self.bearer.encode()):
             return None
         return _problem(HTTPStatus.UNAUTHORIZED, "bearer token missing or wrong")
 
 
-def _words(error: OSError) -> str:
+def _header(request: Request, name: str) -> str:
+    """A header's value; one that is sent twice is none that can be relied on, but no error of ours either."""
+    return ", ".join(request.headers.get_all(name))
+
+
+def _words(error: OSError | UnicodeError) -> str:
+    if isinstance(error, socket.gaierror | UnicodeError):
+        return "no such host"
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 

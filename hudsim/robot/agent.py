@@ -227,6 +227,8 @@ class _Play:
     def _check(self, chunks: object) -> None:
         if not isinstance(chunks, np.ndarray):
             raise PolicyFailed(f"infer: got {type(chunks).__name__} {chunks!r:.60}, expected an array [1, T, …]")
+        if chunks.dtype.kind not in "biuf":
+            raise PolicyFailed(f"infer: got an array of {chunks.dtype}, expected numbers")
         if chunks.ndim != 2 + len(self._shape) or chunks.shape[0] != 1 or chunks.shape[1] < 1:
             expected = ", ".join(["1", "T", *map(str, self._shape)])
             raise PolicyFailed(f"infer: got {chunks.dtype}{list(chunks.shape)}, expected [{expected}]")

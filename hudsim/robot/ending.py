@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hudsim.errors import ConnectError, HudsimError, LinkLost, PolicyFailed, ShuttingDown, SimFailed, SimHung
-
-__all__ = ["BLAMELESS", "CANCELLED", "MAX_STEPS", "POLICY_FAILED", "POLICY_LOST", "TERMINATED", "TRUNCATED", "End"]
-
-BLAMELESS = frozenset(
-    {SimFailed.name, SimHung.name, LinkLost.name, ConnectError.name, ShuttingDown.name, "policy_lost", "cancelled"}
+from hudsim.errors import (
+    ContractError,
+    FrameTooLarge,
+    HudsimError,
+    PolicyDeadline,
+    PolicyFailed,
+    SimDiverged,
+    WireError,
 )
-"""Reasons that are not the policy's fault: such a run is an error, never a 0."""
+
+__all__ = ["CANCELLED", "MAX_STEPS", "POLICYS_FAULT", "POLICY_FAILED", "POLICY_LOST", "TERMINATED", "TRUNCATED", "End"]
+
+POLICYS_FAULT = frozenset(
+    error.name for error in (PolicyDeadline, PolicyFailed, ContractError, WireError, FrameTooLarge, SimDiverged)
+)
+"""Reasons that the policy, or its client, brought about: such an episode counts as failed.
+
+Every other reason says nothing about the policy, and the run is an error, never a 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +38,7 @@ class End:
     @property
     def is_error(self) -> bool:
         """The run says nothing about the policy: it is to be run again, not scored."""
-        return self.kind == "aborted" and self.reason in BLAMELESS
+        return self.kind == "aborted" and self.reason not in POLICYS_FAULT
 
     def __str__(self) -> str:
         return f"{self.kind}({self.reason})" if self.reason else self.kind

@@ -11,6 +11,7 @@ from hudsim.errors import EpisodeOver, HudsimError, SimFailed
 from hudsim.loop import SimThread
 from hudsim.robot.buffer import Due, Pending
 from hudsim.robot.ending import TERMINATED, TRUNCATED, End
+from hudsim.robot.plain import plain
 from hudsim.robot.play import Play
 from hudsim.robot.world import Row, World
 from hudsim.wire.session import Peer, encode_observation
@@ -87,9 +88,6 @@ class Engine(ABC, Generic[P]):
     def _accept(self, play: P, pending: Pending) -> None:
         """An action or chunk has come. Raises what makes it unacceptable."""
 
-    def _attached(self, play: P) -> None:
-        """The play has got an agent."""
-
     def _more_meta(self, play: P, meta: dict[str, Any]) -> None:
         """Add what an observation's ``meta`` says beside what is common to all timings."""
         return
@@ -117,8 +115,11 @@ class Engine(ABC, Generic[P]):
             self._deliver([Delivery(slot, token, 0, error=EpisodeOver(f"episode {token} is over"))])
             return
         play.peer = peer
-        self._deliver([self._shown(play, play.first, {"prompt": play.prompt}, self._now())])
-        self._attached(play)
+        try:
+            delivery = self._shown(play, play.first, {"prompt": play.prompt}, self._now())
+        except Exception as error:  # noqa: BLE001 - whatever a bridge may have shown
+            delivery = self._failed(play, _worlds_fault(error))
+        self._deliver([delivery])
 
     def _act(self, slot: int, token: str, pending: Pending) -> None:
         play = self._live(slot, token)
@@ -179,7 +180,10 @@ class Engine(ABC, Generic[P]):
             cadence.stages["render"].record(seen_ns - stepped_ns)
             if action.received_ns is not None:
                 cadence.stages["apply"].record(started_ns - action.received_ns)
-            out.append(self._ticked(play, action, outcome, stepped_ns))
+            try:
+                out.append(self._ticked(play, action, outcome, stepped_ns))
+            except Exception as error:  # noqa: BLE001 - whatever a bridge may have shown
+                out.append(self._failed(play, _worlds_fault(error)))
         self._deliver(out)
 
     def _ticked(self, play: P, action: Due, row: Row, sim_ns: int) -> Delivery:
@@ -228,7 +232,15 @@ class Engine(ABC, Generic[P]):
 
     def _record(self, play: P) -> dict[str, Any]:
         try:
-            score = self.world.result(play.slot)
+            score: object = self.world.result(play.slot)
+            if not isinstance(score, Mapping):
+                raise SimFailed(f"result: got {type(score).__name__}, expected a dict")
+            return play.result(plain(score))
         except HudsimError as error:
-            score = {"score": None, "grading_error": error.message}
-        return play.result(score)
+            return play.result({"score": None, "grading_error": error.message})
+
+
+def _worlds_fault(error: Exception) -> SimFailed:
+    """What the world gave cannot be shown or sent; the peer has no part in it."""
+    what = error.message if isinstance(error, HudsimError) else f"{type(error).__name__}: {error}"
+    return SimFailed(f"what the world gave cannot be sent: {what}")

@@ -18,6 +18,9 @@ from hudsim.robot.world import make_world
 __all__ = ["InlineWorld"]
 
 
+_JOIN_S = 0.5
+
+
 class InlineWorld:
     """Serves what ``make`` gives. ``make`` is called on the sim thread, as everything else of the bridge."""
 
@@ -29,9 +32,14 @@ class InlineWorld:
         self._task_args = task_args
         self._sim: SimThread | None = None
         self._server: RobotServer | None = None
+        self._starting = asyncio.Lock()
 
     async def start(self) -> None:
         """Make the world and serve it. Idempotent."""
+        async with self._starting:
+            await self._start()
+
+    async def _start(self) -> None:
         if self._server is not None:
             return
         how = self._serving
@@ -51,9 +59,11 @@ class InlineWorld:
         """Stop serving and close the world. Idempotent. A hung sim thread is left behind; no process can end it."""
         server, self._server = self._server, None
         if server is not None and self._sim is not None:
-            await server.stop()
-            self._sim.stop()
-            await asyncio.to_thread(self._sim.join, 1.0)
+            try:
+                await server.stop()
+            finally:
+                self._sim.stop()
+            await asyncio.to_thread(self._sim.join, _JOIN_S)
 
     def capability(self) -> Capability:
         """Where agents connect."""

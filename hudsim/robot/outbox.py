@@ -36,7 +36,6 @@ class Outbox:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        link.open_gate()
         self._task = asyncio.create_task(self._pump(), name="hudsim-outbox")
 
     def put(self, frame: bytes | str) -> None:
@@ -54,6 +53,11 @@ class Outbox:
             self.put(frame)
         else:
             self._waiting = (index, frame)
+
+    @property
+    def behind(self) -> int:
+        """How many frames wait because the agent does not read."""
+        return len(self._queue)
 
     def send_now(self, frame: bytes) -> bool:
         """Send an observation from the sim thread, if nothing is before it and there is no credit; whether it was."""

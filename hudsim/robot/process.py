@@ -71,6 +71,7 @@ class _Order:
     pulse: Pulse
     announce: Any
     parent: int | None
+    lifeline: Any = None
 
     @classmethod
     def read(cls) -> _Order:
@@ -79,7 +80,8 @@ class _Order:
         order = json.loads(sys.stdin.readline())
         pulse = Pulse.shared(order["pulse_fd"])
         announce = os.fdopen(order["announce_fd"], "w")
-        return cls(order["spec"], Serving(**order["serving"]), pulse, announce, int(order["parent"]))
+        # Kept apart: a simulator may replace sys.stdin.
+        return cls(order["spec"], Serving(**order["serving"]), pulse, announce, int(order["parent"]), sys.stdin)
 
     @classmethod
     def by_hand(cls, serving: Serving) -> _Order:
@@ -186,7 +188,7 @@ class _LoopThread:
         self.ask_to_stop()
 
     def _watch_parent(self) -> None:
-        while sys.stdin.readline():
+        while self._order.lifeline.readline():
             pass
         self.ask_to_stop()
 

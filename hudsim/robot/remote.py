@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hudsim.bridge import Capability, Episode
-from hudsim.errors import EpisodeError
+from hudsim.errors import ConnectError, EpisodeError
 from hudsim.net import Address, RpcClient, connect
 
 __all__ = ["RemoteWorld"]
+
+_ANSWER_S = 10.0
 
 
 class RemoteWorld:
@@ -23,8 +25,16 @@ class RemoteWorld:
         """Dial it. Idempotent. Raises :class:`~hudsim.errors.ConnectError` and its siblings."""
         if self._rpc is not None:
             return
-        self._rpc = RpcClient(await connect(self._address.at("/control")))
-        manifest = await self._rpc.call("capability", timeout_s=30.0)
+        rpc = RpcClient(await connect(self._address.at("/control")))
+        try:
+            manifest = await rpc.call("capability", timeout_s=_ANSWER_S)
+        except TimeoutError:
+            await rpc.close()
+            raise ConnectError(f"{self._address.netloc} said nothing within {_ANSWER_S:g} s; is it hudsim?") from None
+        except BaseException:
+            await rpc.close()
+            raise
+        self._rpc = rpc
         served = Capability.from_manifest(manifest)
         # The server knows the address that it bound, which may not be how one reaches it from here.
         url = self._address.at(Address.parse(served.url).path).url

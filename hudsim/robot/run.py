@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hudsim.bridge import Episode
-from hudsim.errors import HudsimError, SimFailed, SimHung
+from hudsim.errors import HudsimError, SimFailed, SimHung, UsageError
 from hudsim.robot.agent import RobotAgent
 from hudsim.robot.cadence import Cadence
 from hudsim.robot.client import RobotClient
@@ -77,7 +78,9 @@ class EpisodeReport:
 
 @dataclass
 class RunReport:
-    """All episodes of a run. Rates and means are over those that are not errors; None where there is none."""
+    """All episodes of a run; ``problems``: files that could not be written, and why.
+
+    Rates and means are over those that are not errors; None where there is none."""
 
     world: str
     policy: str
@@ -86,6 +89,7 @@ class RunReport:
     episodes: list[EpisodeReport] = field(default_factory=list)
     cadence: Cadence = field(default_factory=Cadence)
     artifacts: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     @property
     def valid(self) -> list[EpisodeReport]:
@@ -105,8 +109,8 @@ class RunReport:
 
     @property
     def failed(self) -> bool:
-        """Some episode did not come to an end of its own."""
-        return any(episode.aborted for episode in self.episodes)
+        """Some episode did not come to an end of its own, or something could not be kept."""
+        return bool(self.problems) or any(episode.aborted for episode in self.episodes)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -119,6 +123,7 @@ class RunReport:
             "episodes": [episode.to_json() for episode in self.episodes],
             "cadence": self.cadence.summary(),
             "artifacts": self.artifacts,
+            "problems": self.problems,
         }
 
 
@@ -159,15 +164,29 @@ async def run_episodes(
             on_episode(one)
     finally:
         if options.out is not None:
-            path = options.out / "run.json"
-            report.artifacts.insert(0, str(path))
-            path.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+            _keep(report, options.out / "run.json")
     return report
 
 
+def _keep(report: RunReport, path: Path) -> None:
+    report.artifacts.insert(0, str(path))
+    try:
+        path.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    except OSError as error:
+        report.problems.append(f"{path}: {error.strerror}")
+
+
 def _make_room(out: Path) -> None:
-    """Make the folder; what an earlier run left in it goes, or the two would be taken for one."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Make the folder; what an earlier run left in it goes, or the two would be taken for one.
+
+    Raises :class:`~hudsim.errors.UsageError` if nothing can be written there.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise UsageError(f"nothing can be kept in {out}: {error.strerror}") from None
     if (out / "run.json").exists():
         for artifact in _artifacts_of(out / "run.json"):
             (out / artifact).unlink(missing_ok=True)
@@ -256,7 +275,10 @@ class _Episode:
         if out is not None and self._recorder.chain is not None:
             path = out / f"episode-{self._index:03d}.ticks.jsonl"
             report.artifacts.append(str(path))
-        return await self._recorder.finish(path)
+        fingerprints = await self._recorder.finish(path)
+        if self._recorder.problem is not None:
+            report.problems.append(self._recorder.problem)
+        return fingerprints
 
     async def _record(self, episode: Episode, error: HudsimError | None) -> dict[str, Any]:
         """The world's record of the episode; if the world has none any more, one that says why."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from typing import Protocol
@@ -23,8 +24,11 @@ from hudsim.wire.session import End as EndFrame
 
 __all__ = ["House", "Seat"]
 
+log = logging.getLogger(__name__)
+
 _OWN_ENDS = {"max_steps": MAX_STEPS, "cancelled": CANCELLED, "policy_failed": POLICY_FAILED}
 _CLEAN_CLOSE = 1000
+_UNREAD = 4  # observations that may wait for a slow reader who goes on acting
 
 
 class House(Protocol):
@@ -92,6 +96,10 @@ class Seat:
                 end = MAX_STEPS
         except HudsimError as refused:
             end, error = End.of(refused), refused
+        except Exception as ours:
+            log.exception("a seat failed")
+            error = HudsimError(f"the server failed: {type(ours).__name__}: {ours}")
+            end = End.of(error)
         finally:
             self._disarm()
             if self._timer is not None:
@@ -166,9 +174,10 @@ class Seat:
             case Actions() as actions:
                 self._act(actions, received_ns)
             case Ack(index):
-                self._outbox.acknowledge(index)
+                self._acknowledge(index)
             case Claim(token, peer):
                 self._disarm()  # a reset takes as long as it takes
+                self._link.open_gate()
                 self._outbox.new_episode()
                 self._slot = slot = await self._house.claim(token)
                 slot.seat = self
@@ -195,9 +204,16 @@ class Seat:
         else:
             action, mask = checks.action(actions.array, lenient=lenient)
             chunk, clipped = action[None], None if mask is None else mask[None]
+        if self._outbox.behind > _UNREAD:
+            raise WireError(f"got an action while {self._outbox.behind} observations before it are unread")
         self._disarm()
-        self._outbox.acknowledge(self._newest if actions.obs_index is None else actions.obs_index)
+        self._acknowledge(self._newest if actions.obs_index is None else actions.obs_index)
         self._house.act(slot, Pending(chunk, clipped, actions.obs_index, received_ns))
+
+    def _acknowledge(self, index: int) -> None:
+        if index > self._newest:
+            raise WireError(f"obs_index: got {index}, but the newest observation is {self._newest}")
+        self._outbox.acknowledge(index)
 
     def _arm(self, index: int) -> None:
         """The next action is due: soon, or after a warm-up if it is the first.

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from hudsim.bridge import Capability, Episode
-from hudsim.errors import HudsimError, ShuttingDown, SimHung, UsageError
+from hudsim.errors import EpisodeOver, HudsimError, PolicyDeadline, ShuttingDown, SimHung, UsageError
 from hudsim.loop import SimThread, clock_id
 from hudsim.net import Address, Link, Server, serve_rpc
 from hudsim.robot.buffer import Pending
@@ -30,6 +30,7 @@ from hudsim.wire.session import PROTOCOL, Peer, WorldSession
 
 __all__ = ["RobotServer"]
 
+_CLOSE_S = 1.0  # how long the world may take to close
 _LOOK_S = 0.1  # how often the watchdog looks
 
 
@@ -72,6 +73,7 @@ class RobotServer:
         self._engine = make_engine(world, sim, self._deliver)
         self._slots = Slots(world.num_slots)
         self._seats: set[Seat] = set()
+        self._ending: set[asyncio.Future[None]] = set()
         self._ends: Counter[str] = Counter()
         self._skipped = self._ticks = 0
         self._autostart, self._next_seed = autostart, seed
@@ -129,7 +131,9 @@ class RobotServer:
             seat.dismiss(ShuttingDown("the server is going down"))
         await self._net.stop()
         if not self.hung.is_set():
-            await asyncio.wrap_future(self._engine.close())
+            with contextlib.suppress(TimeoutError):  # a sim thread that does not come back is left
+                async with asyncio.timeout(_CLOSE_S):
+                    await asyncio.wrap_future(self._engine.close())
 
     def capability(self) -> Capability:
         """How an agent reaches the world, with its contract."""
@@ -144,8 +148,8 @@ class RobotServer:
         ``seed``: a whole number from 0; None: none is given to the world.
         """
         given: object = seed  # it may come from a peer
-        if given is not None and (type(given) is not int or given < 0):
-            raise UsageError(f"seed: got {given!r}, expected a whole number from 0")
+        if given is not None and (type(given) is not int or not 0 <= given < 2**63):
+            raise UsageError(f"seed: got {given!r}, expected a whole number from 0, below 2^63")
         slot = await self._begin(self._slots.take(), seed, task_args)
         assert slot.token is not None
         return Episode(slot.prompt, slot.token, seed, slot.index)
@@ -153,13 +157,13 @@ class RobotServer:
     async def result(self, token: str | None = None) -> dict[str, Any]:
         """The record of the episode of ``token`` (None: the only one), cancelled if it still runs; frees its slot."""
         slot = self._slots.find(token)
+        token = slot.token
         if slot.live:
             await self.end(slot, CANCELLED)
         record = slot.result
-        assert record is not None
-        assert slot.token is not None
-        self._engine.release(slot.index, slot.token)
-        slot.free()
+        if record is None or token is None or slot.token != token:
+            raise EpisodeOver(f"episode {token} has been asked for already")
+        self._give_back(slot, token)
         return record
 
     async def _begin(self, slot: Slot, seed: int | None, task_args: Mapping[str, Any]) -> Slot:
@@ -173,9 +177,24 @@ class RobotServer:
                 self._engine.start(slot.index, slot.token, seed, {**self._task_args, **task_args})
             )
         except BaseException:
-            slot.free()
+            self._give_back(slot, slot.token)
             raise
+        slot.ready = True
+        assert self._loop is not None
+        self._loop.call_later(self.contract.timing.warmup_s, self._expired, slot, slot.token)
         return slot
+
+    def _give_back(self, slot: Slot, token: str) -> None:
+        """A reset failed, or whoever asked for it has gone."""
+        self._engine.release(slot.index, token)
+        slot.free()
+
+    def _expired(self, slot: Slot, token: str) -> None:
+        """An episode that nobody claims does not hold up the others for ever."""
+        if slot.token == token and slot.live and not slot.claimed:
+            error = PolicyDeadline(f"nobody claimed the episode within warmup_s = {self.contract.timing.warmup_s:g} s")
+            self._ending.add(task := asyncio.ensure_future(self.end(slot, End.of(error), error)))
+            task.add_done_callback(self._ending.discard)
 
     # What a seat asks -----------------------------------------------------------------------------------------
 
@@ -190,8 +209,9 @@ class RobotServer:
                 # An agent that has just hung up may still be giving its slot back: its end was queued before this.
                 await self._patiently(self._sim.submit(int))
                 seed, self._next_seed = self._next_seed, self._next_seed + 1
-                slot = await self._begin(self._slots.take(), seed, {})
-                slot.ungraded = True
+                slot = self._slots.take()
+                slot.claimed = slot.ungraded = True  # before the reset, during which others may claim
+                await self._begin(slot, seed, {})
         slot.claimed = True
         return slot
 

@@ -19,6 +19,8 @@ __all__ = ["Slot", "Slots"]
 class Slot:
     """One slot: free (``token`` None), or holding an episode.
 
+    ready
+        Its reset is done: it may be claimed and asked for.
     claimed
         Somebody has claimed this episode already, so that it is not up for another claim.
     ungraded
@@ -33,6 +35,7 @@ class Slot:
     token: str | None = None
     seed: int | None = None
     prompt: str = ""
+    ready: bool = False
     claimed: bool = False
     ungraded: bool = False
     seat: Seat | None = None
@@ -41,7 +44,7 @@ class Slot:
     def free(self) -> None:
         """Make room for the next episode."""
         self.token = self.seed = self.seat = self.result = None
-        self.prompt, self.claimed, self.ungraded = "", False, False
+        self.prompt, self.ready, self.claimed, self.ungraded = "", False, False, False
 
     @property
     def live(self) -> bool:
@@ -82,7 +85,7 @@ class Slots:
 
     def find(self, token: str | None) -> Slot:
         """The slot of ``token``; None: the only one that holds an episode. Raises :class:`EpisodeOver`."""
-        held = [s for s in self._slots if s.token is not None]
+        held = [s for s in self._slots if s.token is not None and s.ready]
         if token is not None:
             held = [s for s in held if s.token == token]
             if not held:
@@ -97,7 +100,7 @@ class Slots:
         Raises :class:`~hudsim.errors.SlotTaken` if another connection has it, :class:`EpisodeOver` if it is over.
         """
         if token is None:
-            waiting = [s for s in self._slots if s.live and not s.claimed]
+            waiting = [s for s in self._slots if s.live and s.ready and not s.claimed]
             if len(waiting) > 1:
                 raise EpisodeOver(f"got no token, and {len(waiting)} episodes wait for a claim; claim one by its token")
             return waiting[0] if waiting else None

@@ -51,12 +51,20 @@ class SpawnedWorld:
         self._rpc: RpcClient | None = None
         self._capability: Capability | None = None
         self._held: dict[str, Episode] = {}
+        self._stopped = True  # until start
         self._used = False  # the process has given an episode
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
         """Start the process, if there is none that lives. Raises what the world raised while it was made."""
+        self._stopped = False
+        await self._revive()
+
+    async def _revive(self) -> None:
+        """Have a process that lives. Raises :class:`~hudsim.errors.EpisodeError` after :meth:`stop`."""
         async with self._starting:
+            if self._stopped:
+                raise EpisodeError("the world is not running; start() it first")
             if self._process is not None and self._process.failure is None:
                 return
             await self._end()
@@ -74,8 +82,10 @@ class SpawnedWorld:
 
     async def stop(self) -> None:
         """End the process and wait until it is gone: SIGTERM, then SIGKILL."""
+        self._stopped = True
         async with self._starting:
             await self._end()
+            self._capability = None
 
     async def wait(self) -> HudsimError:
         """Until the process has died by itself; why."""
@@ -90,7 +100,7 @@ class SpawnedWorld:
 
     async def reset(self, seed: int | None, task_args: dict[str, Any]) -> Episode:
         """Start an episode; in a new process if the last one died."""
-        await self.start()
+        await self._revive()
         process, began_s = self._process, time.monotonic()
         try:
             got = await self._call("reset", seed=seed, args=task_args)
@@ -101,7 +111,7 @@ class SpawnedWorld:
                 await process.unlinked()
             if process.failure is None or not self._used:
                 raise
-            await self.start()
+            await self._revive()
             got = await self._call("reset", seed=seed, args=task_args)
         episode = Episode(**got)
         self._held[episode.token], self._used = episode, True
@@ -139,10 +149,10 @@ class SpawnedWorld:
     async def _end(self) -> None:
         rpc, self._rpc = self._rpc, None
         process, self._process = self._process, None
-        if rpc is not None:
-            await rpc.close()
+        ends = [rpc.close()] if rpc is not None else []
         if process is not None:
-            await process.stop()
+            ends.append(process.stop())
+        await asyncio.gather(*ends)
 
 
 class _Process:
@@ -248,7 +258,13 @@ class _Process:
                 return
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for its death; then what it has forked dies too, or that would hold its port and its connections."""
         assert self._popen is not None
+        pid = self._popen.pid
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its group keeps its number until it is reaped
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
         code = self._popen.wait()
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(self._died, code)

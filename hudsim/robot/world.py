@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import math
 import traceback
+import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +21,10 @@ from hudsim.robot.bridge import Array, Observation, RobotBridge, VectorRobotBrid
 __all__ = ["BatchWorld", "Row", "SeparateWorlds", "VectorWorld", "World", "make_world", "reset_arguments"]
 
 
+log = logging.getLogger(__name__)
+
 R = TypeVar("R")
+_NOT_RUN = (types.CoroutineType, types.GeneratorType)  # what an `async def` or a `yield` gives instead of running
 
 
 class Row(NamedTuple):
@@ -78,21 +83,26 @@ class World(ABC):
     def row(self, observation: Observation, index: int) -> Row | HudsimError:
         """World ``index`` of a batched observation, checked."""
         try:
+            return self._row(observation, index)
+        except HudsimError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - whatever a bridge may have put into it
+            return SimFailed(f"the world's observation cannot be read: {type(error).__name__}: {error}")
+
+    def _row(self, observation: Observation, index: int) -> Row:
+        try:
             data = self.checks.observation(_rows(observation.data, index, self.num_slots if self.together else 1))
         except ContractError as error:
             diverged = "finite" in error.expected
             kind = SimDiverged if diverged else SimFailed
-            return kind(f"the world's observation breaks its contract: {error.message}", **error.data)
+            raise kind(f"the world's observation breaks its contract: {error.message}", **error.data) from None
         count = self.num_slots if self.together else 1
-        try:
-            reward = _nth("reward", observation.reward, index, count)
-            ends = [_nth(name, getattr(observation, name), index, count) for name in ("terminated", "truncated")]
-            success = _nth("success", observation.success, index, count)
-        except SimFailed as error:
-            return error
+        reward = _nth("reward", observation.reward, index, count)
+        ends = [_nth(name, getattr(observation, name), index, count) for name in ("terminated", "truncated")]
+        success = _nth("success", observation.success, index, count)
         reward = 0.0 if reward is None else float(reward)
         if not math.isfinite(reward):
-            return SimDiverged(f"the world's reward is {reward}, expected a finite number")
+            raise SimDiverged(f"the world's reward is {reward}, expected a finite number")
         return Row(data, bool(ends[0]), bool(ends[1]), reward, None if success is None else bool(success))
 
 
@@ -114,7 +124,7 @@ class SeparateWorlds(World):
         failures: dict[int, HudsimError] = {}
         for slot, action in actions.items():
             try:
-                _guarded(functools.partial(self._bridges[slot].step, action[np.newaxis]))
+                _guarded(functools.partial(self._bridges[slot].step, np.array(action[np.newaxis])))  # its own copy
             except HudsimError as error:
                 failures[slot] = error
         return failures
@@ -133,7 +143,7 @@ class SeparateWorlds(World):
 
     def close(self) -> None:
         for bridge in self._bridges:
-            bridge.close()
+            _closed(bridge)
 
 
 class _OneBridge(World):
@@ -154,7 +164,7 @@ class _OneBridge(World):
         return {slot: self.row(observation, slot) for slot in slots}
 
     def close(self) -> None:
-        self._whole.close()
+        _closed(self._whole)
 
     def _all_failed(self, actions: Mapping[int, Array], call: Callable[[], None]) -> dict[int, HudsimError]:
         try:
@@ -322,15 +332,28 @@ def reset_arguments(reset: Callable[..., Any], seed: int | None, task_args: Mapp
 def _guarded(call: Callable[[], R]) -> R:
     """Call into the bridge; whatever it raises comes out as an error of ours that says what it was."""
     try:
-        return call()
+        result = call()
     except HudsimError:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise SimFailed(
             f"the bridge raised {type(error).__name__}: {error} ({where.filename}:{where.lineno} in {where.name})",
             traceback=traceback.format_exc(limit=-8),
         ) from error
+    if isinstance(result, _NOT_RUN):
+        result.close()
+        raise SimFailed(
+            f"got a {type(result).__name__} from the bridge: reset, step and the others are plain functions"
+        )
+    return result
+
+
+def _closed(bridge: RobotBridge) -> None:
+    try:
+        _guarded(bridge.close)
+    except HudsimError as error:
+        log.warning("closing: %s", error)
 
 
 def _rows(data: Mapping[str, Any], index: int, count: int) -> dict[str, Array]:

@@ -119,7 +119,7 @@ class WorldSession:
     def playing(self, token: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """The claim got the episode ``token``, whose actions are of this dtype and shape."""
         self._token = token
-        self._usual = UsualActions(dtype, shape, token) if self.peer.rich else None
+        self._usual = UsualActions(dtype, shape, token) if self.peer.rich and 0 not in shape else None
 
     def greeting(self) -> bytes:
         """The first frame: protocol, contract, limits, and that a claim is required."""
@@ -323,8 +323,8 @@ def _peer(accept: Any) -> Peer:
     if not isinstance(accept, dict):
         raise WireError(f"accept: got {_kind(accept)}, expected a map")
     protocol = accept.get("protocol", PROTOCOL)
-    if protocol not in (PROTOCOL, PROTOCOL_V0):
-        raise WireError(f"accept.protocol: got {protocol!r}, expected {PROTOCOL!r} or {PROTOCOL_V0!r}")
+    if not isinstance(protocol, str) or protocol not in (PROTOCOL, PROTOCOL_V0):
+        raise WireError(f"accept.protocol: got {protocol!r:.40}, expected {PROTOCOL!r} or {PROTOCOL_V0!r}")
     return Peer(protocol, accept)
 
 
