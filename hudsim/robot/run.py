@@ -80,7 +80,8 @@ class EpisodeReport:
 class RunReport:
     """All episodes of a run; ``problems``: files that could not be written, and why.
 
-    Rates and means are over those that are not errors; None where there is none."""
+    Rates and means are over those that are not errors; None where there is none.
+    """
 
     world: str
     policy: str

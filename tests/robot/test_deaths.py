@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -23,8 +24,8 @@ from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.robot.spec import WorldSpec
 from tests.asyncrun import on_loop
 from tests.net.http import get
-from tests.robot.playing import joined, play
-from tests.robot.worlds import BadCap, Card, Dies, GilHang, spawned, spec
+from tests.robot.playing import joined, play, zeros
+from tests.robot.worlds import BadCap, Card, Dies, Forks, GilHang, SlowStep, inline, spawned, spec
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -297,3 +298,48 @@ async def test_a_model_that_holds_the_loop_of_its_own_process_holds_up_nobody_el
         assert await thinker.stdout.readline() == b"1\n"
         await thinker.wait()
         await robot.close()
+
+
+def group_of(leader: int) -> list[int]:
+    """The living processes of ``leader``'s process group, but not itself."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            pid = int(stat.parent.name)
+            if int(fields[2]) == leader and pid != leader and fields[0] != "Z":
+                found.append(pid)
+    return found
+
+
+@on_loop
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+async def test_what_a_simulator_forked_dies_with_it(how: str) -> None:
+    world = spawned(Forks)
+    pid = await started(world)
+    async with joined(world) as (robot, _):
+        await play(robot, 2)
+        (forked,) = group_of(pid)
+        if how == "killed":
+            waiting = asyncio.create_task(robot.get_observation())
+            os.kill(pid, signal.SIGKILL)
+            async with asyncio.timeout(3.0):
+                with pytest.raises(LinkLost):
+                    await waiting
+        else:
+            async with asyncio.timeout(3.0):
+                await world.stop()
+        await until_gone(forked, 3.0)
+    await world.stop()
+
+
+@on_loop
+async def test_an_inline_world_whose_step_does_not_come_back_is_left_behind() -> None:
+    world = inline(SlowStep, step_for_s=5.0)
+    await world.start()
+    async with joined(world) as (robot, _):
+        await play(robot, 1)
+        await robot.send_action(zeros(robot))
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(4.5):
+            await world.stop()

@@ -14,7 +14,7 @@ from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
 from tests.asyncrun import on_loop
 from tests.robot.playing import first_of, joined, metric, play, zeros
-from tests.robot.worlds import Card, Cards, HudPair, inline
+from tests.robot.worlds import Card, Cards, HudPair, SlowReset, inline
 
 CARD = Card.read
 
@@ -316,3 +316,54 @@ async def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
     async with inline() as world:
         with pytest.raises(UsageError, match="expected a whole number from 0"):
             await world.reset(seed=seed)
+
+
+@on_loop
+async def test_claims_during_a_reset_get_episodes_of_their_own() -> None:
+    async with inline(SlowReset, reset_s=0.3, autostart=True, num_envs=2) as world:
+        url = world.capability().url
+        one, other = await asyncio.gather(RobotClient.connect(url), RobotClient.connect(url))
+        async with one, other:
+            seen = [await robot.get_observation() for robot in (one, other)]
+            assert len({heard.meta["episode"] for heard in seen}) == 2
+            async with await RobotClient.connect(url) as third:
+                with pytest.raises(NoFreeSlot):
+                    await third.get_observation()
+            assert [
+                len(await play(robot, 2, first=first)) for robot, first in zip((one, other), seen, strict=True)
+            ] == [3, 3]
+
+
+@on_loop
+async def test_an_episode_that_nobody_claims_gives_up() -> None:
+    async with inline(timing={"warmup_s": 0.3}) as world:
+        episode = await world.reset(seed=1)
+        await asyncio.sleep(0.6)
+        with pytest.raises(EpisodeOver, match="policy_deadline"):
+            await first_of(world, episode.token)
+        record = await world.result(episode.token)
+        assert (record["end"], record["message"][:16]) == ("aborted(policy_deadline)", "nobody claimed t")
+
+
+@on_loop
+async def test_who_acts_on_without_reading_is_sent_away_and_costs_no_memory() -> None:
+    async with inline(width=480, height=480) as world, joined(world) as (robot, episode):
+        robot._link._ws.transport.pause_reading()
+        for _ in range(400):  # 280 MB of answers, were they all kept
+            try:
+                await robot.send_action(zeros(robot), obs_index=None)
+            except Exception:  # sent away already
+                break
+            await asyncio.sleep(0.002)
+        record = await world.result(episode.token)
+        assert record["end"] == "aborted(protocol_error)"
+        assert "unread" in record["message"]
+
+
+@on_loop
+async def test_an_observation_that_was_not_made_cannot_be_acknowledged() -> None:
+    async with inline() as world, joined(world) as (robot, _):
+        await robot.get_observation()
+        await robot._send(robot._session.ack(2**61))
+        with pytest.raises(WireError, match="newest observation is 0"):
+            await robot.get_observation()

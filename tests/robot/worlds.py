@@ -156,3 +156,26 @@ def spawned(kind: type[RobotBridge] = Card, **options: Any) -> RobotEndpoint:
     """The same in a process of its own."""
     serving = {name: options.pop(name) for name in list(options) if name in _SERVING}
     return RobotEndpoint.spawn(spec(kind, **options), **serving)
+
+
+class Forks(Card):
+    """Its second step forks a process that lives on, with all that this one holds open."""
+
+    def step(self, action: Array) -> None:
+        super().step(action)
+        if len(self.executed) == 2 and os.fork() == 0:
+            time.sleep(60.0)
+            os._exit(0)
+
+
+class SlowStep(Card):
+    """Its second step takes ``step_for_s`` seconds."""
+
+    def __init__(self, *, step_for_s: float, **options: Any) -> None:
+        super().__init__(**options)
+        self._step_for_s = step_for_s
+
+    def step(self, action: Array) -> None:
+        super().step(action)
+        if len(self.executed) == 2:
+            time.sleep(self._step_for_s)
