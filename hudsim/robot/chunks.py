@@ -237,6 +237,8 @@ class Interpolated(ChunkStrategy):
 def make_chunks(name: str, length: int | None = None) -> ChunkStrategy:
     """The strategy called ``name``; ``length`` is its chunk length or horizon in ticks (None: its own)."""
     if name == "ensemble":
+        if length is not None:
+            raise UsageError("ensemble infers at every tick and executes all chunks' actions; it takes no length")
         return TemporalEnsemble()
     strategies = {"open-loop": OpenLoop, "receding": RecedingHorizon, "rtc": RealTimeChunking}
     if name not in strategies:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from hudsim.bridge import Capability, Episode
-from hudsim.errors import EpisodeOver, HudsimError, PolicyDeadline, ShuttingDown, SimHung, UsageError
+from hudsim.errors import EpisodeOver, HudsimError, PolicyDeadline, ShuttingDown, SimHung, UsageError, WireError
 from hudsim.loop import SimThread, clock_id
 from hudsim.net import Address, Link, Server, serve_rpc
 from hudsim.robot.buffer import Pending
@@ -26,6 +26,7 @@ from hudsim.robot.seat import Seat
 from hudsim.robot.slots import Slot, Slots
 from hudsim.robot.spec import Serving
 from hudsim.robot.world import World
+from hudsim.wire.codec import encode
 from hudsim.wire.session import PROTOCOL, Peer, WorldSession
 
 __all__ = ["RobotServer"]
@@ -89,6 +90,10 @@ class RobotServer:
             "clock": clock_id(),
             "num_envs": world.num_slots,
         }
+        try:
+            encode(self._greeting)
+        except WireError as error:
+            raise UsageError(f"the world's metadata: {error.message}") from None
         self._net = Server(
             {f"/robot/{name}": self._seat, "/control": self._control},
             pages={"/healthz": self._health, "/metrics": self._metrics},

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hudsim.bridge import Capability, Episode
-from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, from_wire
+from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, UsageError, from_wire
 from hudsim.loop import Pulse, Worker
 from hudsim.net import Address, RpcClient, connect
 from hudsim.robot.ending import End
@@ -52,6 +52,7 @@ class SpawnedWorld:
         self._capability: Capability | None = None
         self._held: dict[str, Episode] = {}
         self._stopped = True  # until start
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._used = False  # the process has given an episode
         self._starting = asyncio.Lock()
 
@@ -62,6 +63,9 @@ class SpawnedWorld:
 
     async def _revive(self) -> None:
         """Have a process that lives. Raises :class:`~hudsim.errors.EpisodeError` after :meth:`stop`."""
+        if self._loop not in (None, asyncio.get_running_loop()):
+            raise UsageError("this world was started on another event loop; start, use and stop it on one")
+        self._loop = asyncio.get_running_loop()
         async with self._starting:
             if self._stopped:
                 raise EpisodeError("the world is not running; start() it first")
@@ -85,7 +89,7 @@ class SpawnedWorld:
         self._stopped = True
         async with self._starting:
             await self._end()
-            self._capability = None
+            self._capability = self._loop = None
 
     async def wait(self) -> HudsimError:
         """Until the process has died by itself; why."""

@@ -9,6 +9,7 @@ import inspect
 import json
 import ssl
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,7 +31,13 @@ def load_target(target: str) -> Any:
     where, _, attribute = target.rpartition(":")
     if not where:
         raise UsageError(f"got {target!r}, expected module:attr or file.py:attr")
-    module = _load_file(Path(where)) if where.endswith(".py") else _import(where, target)
+    try:
+        module = _load_file(Path(where)) if where.endswith(".py") else _import(where, target)
+    except UsageError:
+        raise
+    except Exception as error:
+        why = f"{target} cannot be imported: {type(error).__name__}: {error}"
+        raise UsageError(why, traceback=traceback.format_exc(limit=-8)) from error
     if not hasattr(module, attribute):
         raise UnknownName(f"attribute in {where}", attribute, [n for n in vars(module) if not n.startswith("_")])
     return getattr(module, attribute)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -89,3 +90,28 @@ def test_serving_is_plain_json_and_adjusts_the_contract() -> None:
     contract = serving.adjust(Card().contract)
     assert (contract.timing.mode, contract.control_rate) == ("realtime", 25.0)
     assert contract.timing.warmup_s == Card().contract.timing.warmup_s
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("1 +", "SyntaxError"), ("1 / 0", "ZeroDivisionError"), ("import nope_x", "nope_x")]
+)
+def test_a_file_that_cannot_be_imported_is_the_callers_mistake(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / f"bad_{len(words)}.py"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=words):
+        load_target(f"{file}:Thing")
+
+
+def test_one_world_on_two_event_loops_is_refused() -> None:
+    async def go(world: RobotEndpoint) -> None:
+        await world.start()
+
+    async def end(world: RobotEndpoint) -> None:
+        await world.stop()
+
+    world = RobotEndpoint.spawn("hudsim.bridges.testcard:TestCardBridge")
+    with asyncio.Runner() as runner:
+        runner.run(go(world))
+        with asyncio.Runner() as other, pytest.raises(UsageError, match="another event loop"):
+            other.run(go(world))
+        runner.run(end(world))
