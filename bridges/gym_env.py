@@ -68,7 +68,7 @@ class GymWorld:
         contract = Contract.from_spaces(
             self.env.observation_space,
             self.env.action_space,
-            control_rate or control_rate_of(self.env),
+            control_rate_of(self.env, control_rate),
             robot_type=self.name,
             out_of_range=out_of_range,
             hold=hold,
@@ -175,7 +175,8 @@ class GymBridge(RobotBridge):
     width, height
         Of that image in pixels. None: as the environment has it.
     control_rate
-        Steps a second. None: 1/dt of the environment, else its ``render_fps``, else 50.
+        Steps a second; where the environment has a ``dt`` nothing but 1/dt. None: that, else its ``render_fps``,
+        else 50.
     max_ticks
         Truncated at that step, beside any limit of the environment's own.
     out_of_range, hold

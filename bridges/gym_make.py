@@ -102,11 +102,21 @@ def _module_of(file: Path) -> Any:
 
 
 def _attribute(module: Any, name: str, where: str) -> Callable[..., Any]:
-    there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     found = getattr(module, name, None)
     if not callable(found):
+        there = [
+            key
+            for key, value in vars(module).items()
+            if callable(value) and not key.startswith("_") and _is_of(value, module.__name__)
+        ]
         raise UnknownName(f"factory in {where}", name, there)
     return found  # type: ignore[no-any-return]
+
+
+def _is_of(value: Any, module: str) -> bool:
+    """Whether it was made in ``module`` or below, and not imported from elsewhere."""
+    where = getattr(value, "__module__", None) or ""
+    return where == module or where.startswith(f"{module}.")
 
 
 def _takes(maker: Callable[..., Any], name: str) -> bool:
@@ -114,13 +124,24 @@ def _takes(maker: Callable[..., Any], name: str) -> bool:
     return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def control_rate_of(env: Env | gym.vector.VectorEnv[Any, Any, Any]) -> float:
-    """Steps a second: 1/dt if the environment has a ``dt``, else its ``render_fps``, else 50."""
+def control_rate_of(env: Env | gym.vector.VectorEnv[Any, Any, Any], asked: float | None = None) -> float:
+    """Steps a second: 1/dt if the environment has a ``dt``, else what is ``asked``, its ``render_fps`` or 50.
+
+    Raises :class:`~hudsim.errors.UsageError` if another rate is asked for than its ``dt`` comes to.
+    """
     base = env.unwrapped
     dt = getattr(base, "dt", None)
     if isinstance(dt, int | float) and math.isfinite(dt) and dt > 0:
         rate = 1.0 / float(dt)
-        return round(rate) if math.isclose(rate, round(rate), rel_tol=1e-9) else rate
+        rate = round(rate) if math.isclose(rate, round(rate), rel_tol=1e-9) else rate
+        if asked is not None and not math.isclose(asked, rate, rel_tol=1e-3):
+            raise UsageError(
+                f"control_rate: got {asked:g} Hz, but a step of {type(base).__name__} is {dt:g} s, its own rate "
+                f"{rate:g} Hz"
+            )
+        return rate
+    if asked is not None:
+        return asked
     fps = (base.metadata or {}).get("render_fps")
     return float(fps) if isinstance(fps, int | float) and fps > 0 else _DEFAULT_RATE
 

@@ -146,7 +146,7 @@ class GymBatchBridge(RobotBridge):
         self.contract = Contract.from_spaces(
             vec.single_observation_space,
             vec.single_action_space,
-            control_rate or control_rate_of(vec),
+            control_rate_of(vec, control_rate),
             robot_type=getattr(vec.spec, "id", None) or type(vec).__name__,
             out_of_range=out_of_range,
             hold=hold,

@@ -114,7 +114,7 @@ def test_the_wheel_says_what_it_needs(dist: Path) -> None:
         points = wheel.read(f"hudsim-{hudsim.__version__}.dist-info/entry_points.txt").decode()
     assert metadata["License-Expression"] == "Apache-2.0"
     assert {"classic", "dev", "test", "video"} <= set(metadata.get_all("Provides-Extra", []))
-    assert "hudsim = hudsim.cli.main:app" in points
+    assert "hudsim = hudsim.cli.__main__:main" in points
 
 
 def test_import_hudsim_brings_no_simulator() -> None:

@@ -16,7 +16,8 @@ from hudsim.robot.bridge import RobotBridge
 from hudsim.robot.chunks import RealTimeChunking, RecedingHorizon, TemporalEnsemble
 
 MINE = """
-from hudsim import Model, RobotAgent, RobotBridge
+from hudsim import Adapter, Model, RobotAgent, RobotBridge
+from hudsim.robot.chunks import OpenLoop
 
 class Base(RobotBridge):
     def __init__(self, *, size: int = 1, cameras: bool = False) -> None: ...
@@ -39,6 +40,17 @@ class Still(Model):
 
 def agent() -> RobotAgent:
     return RobotAgent(Still())
+
+def decided() -> RobotAgent:
+    return RobotAgent(Still(), chunks=OpenLoop(2))
+
+class Between(Adapter): ...
+
+def between() -> Adapter:
+    return Between(privileged=True)
+
+class Needy(Still):
+    needs_privileged = True
 
 def number() -> int:
     return 3
@@ -114,7 +126,8 @@ def test_wishes_become_arguments_of_worlds_that_have_them(mine: str) -> None:
     assert registry.world("gym:Ant-v5", cameras=True).args == {"env": "Ant-v5", "camera": True}
     assert registry.world("test-card", cameras=True).args == {"max_ticks": 500}  # it counts them
     assert registry.world("test-card", cameras=False).args == {"max_ticks": 500, "cameras": False}
-    assert registry.world(f"{mine}:World", control_rate=25.0).args == {}
+    with pytest.raises(UsageError, match=r"a rate of its own, got 25 Hz.*there are: cameras, colour, size$"):
+        registry.world(f"{mine}:World", control_rate=25.0)
     with pytest.raises(UsageError, match="privileged"):
         registry.world("gym:Ant-v5", privileged=True)
     with pytest.raises(UsageError, match="no say about cameras"):
@@ -128,17 +141,25 @@ def test_wishes_become_arguments_of_worlds_that_have_them(mine: str) -> None:
         ("gym:", "expected an environment"),
         ("mjcf:nowhere.xml", "there is no file nowhere.xml"),
         ("ws://127.0.0.1:1/robot/robot", "runs already"),
+        ("http://127.0.0.1:1/?bearer=x", r"world http://127.0.0.1:1/: got the scheme http://, expected ws://"),
+        ("envs/ball.py", r"as in envs/ball\.py:Class$"),
+        ("gym:envs/ball.py", r"as in gym:envs/ball\.py:factory$"),
     ],
 )
 def test_a_world_that_is_not_there_is_refused(name: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         registry.world(name)
+    with pytest.raises(UsageError, match=r"as in mine\.py:Class$"):
+        registry.policy("mine.py")
 
 
 def test_a_module_that_cannot_be_imported_is_said_not_shown(tmp_path: Path) -> None:
     (tmp_path / "broken_world.py").write_text("def (:\n")
     with pytest.raises(UsageError, match="SyntaxError"):
         registry.world(f"{tmp_path}/broken_world.py:World", {"a": 1})
+    (tmp_path / "leaving_world.py").write_text("import sys\nsys.exit(3)\n")
+    with pytest.raises(UsageError, match="SystemExit: 3"):
+        registry.world(f"{tmp_path}/leaving_world.py:World", {"a": 1})
     with pytest.raises(UnknownName, match="did you mean 'ArmBridge'"):
         registry.world("hudsim.bridges.arm.bridge:ArmBrige", {"a": 1})
 
@@ -170,8 +191,9 @@ def test_a_policy_brings_its_chunk_strategy_and_one_asked_for_wins() -> None:
 def test_policies_of_ones_own_are_models_or_make_agents(mine: str) -> None:
     assert isinstance(registry.policy(f"{mine}:Still", {"chunk": 3}).agent(), RobotAgent)
     assert isinstance(registry.policy(f"{mine}:agent").agent(), RobotAgent)
-    with pytest.raises(UsageError, match="has chosen its chunk strategy itself"):
-        registry.policy(f"{mine}:agent").agent(length=4)
+    assert isinstance(registry.policy(f"{mine}:agent").agent(length=4), RobotAgent)
+    with pytest.raises(UsageError, match="has chosen its chunk strategy, OpenLoop, itself"):
+        registry.policy(f"{mine}:decided").agent(length=4)
     with pytest.raises(UsageError, match="is a int; expected a hudsim Model or RobotAgent"):
         registry.policy(f"{mine}:number").agent()
     with pytest.raises(UsageError, match="but of type int"):
@@ -182,6 +204,22 @@ def test_policies_of_ones_own_are_models_or_make_agents(mine: str) -> None:
         registry.policy(f"{mine}:Still", {"chunks": 0})
     with pytest.raises(UnknownName, match="no policy 'holt'; did you mean 'hold'"):
         registry.policy("holt")
+
+
+def test_an_adapter_of_ones_own_stands_before_a_model_but_not_before_an_agent(mine: str) -> None:
+    still, needy = registry.policy(f"{mine}:Still"), registry.policy(f"{mine}:Needy")
+    adapter = still.agent(adapter=f"{mine}:Between").adapter
+    assert (type(adapter).__name__, adapter.privileged) == ("Between", False)
+    assert needy.agent(adapter=f"{mine}:Between").adapter.privileged
+    assert still.agent(adapter=f"{mine}:between").adapter.privileged
+    with pytest.raises(UsageError, match="is a whole agent, its adapter its own"):
+        registry.policy(f"{mine}:agent").agent(adapter=f"{mine}:Between")
+    with pytest.raises(UsageError, match="is a int; expected a hudsim Adapter"):
+        still.agent(adapter=f"{mine}:number")
+    with pytest.raises(UsageError, match=r"adapter mine\.py is a file.*mine\.py:Class$"):
+        still.agent(adapter="mine.py")
+    with pytest.raises(UnknownName, match="no adapter 'openpi'"):
+        still.agent(adapter="openpi")
 
 
 def test_a_class_without_a_constructor_of_its_own_takes_nothing() -> None:

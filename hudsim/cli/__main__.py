@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
-from hudsim.cli.main import app
+import sys
 
-app(prog_name="hudsim")
+__all__ = ["main"]
+
+
+def main() -> None:
+    """The command from its very beginning: an interrupt may come while it is still being imported."""
+    try:
+        from hudsim.cli.main import app
+
+        app(prog_name="hudsim")
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201 - nothing else is imported yet
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hudsim.cli.options import AsJson, Cameras, Rate, Settings, World, read_settings
+from hudsim.cli.options import AsJson, Cameras, Rate, Settings, World, blamed, read_settings
 from hudsim.cli.output import columns, emit_json, stdout
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def show(
     if registry.is_url(world):
         contract = _remote(world)
     else:
-        contract = _local(
-            registry.world(world, read_settings(settings), cameras=cameras, privileged=privileged, control_rate=rate),
-            rate,
-        )
+        given = read_settings(settings)
+        spec = registry.world(world, given, cameras=cameras, privileged=privileged, control_rate=rate)
+        with blamed(world, given):
+            contract = _local(spec, rate)
     if as_json:
         emit_json(contract.to_json())
     else:

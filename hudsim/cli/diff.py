@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,7 +82,8 @@ class _Kept:
         try:
             document = json.loads(file.read_text())
         except FileNotFoundError:
-            raise UsageError(f"no run in {path}: there is no {file}") from None
+            missing = f"there is no {file}" if path.is_dir() else "there is no such file or folder"
+            raise UsageError(f"no run in {path}: {missing}") from None
         except (OSError, ValueError) as error:
             raise UsageError(f"{file} is not a run's: {error}") from None
         if not isinstance(document, dict) or not {"world", "policy", "mode", "episodes"} <= document.keys():
@@ -109,7 +110,12 @@ def _compare(a: _Kept, b: _Kept) -> list[Parting]:
             partings.append(Parting(seed, words=f"only in {a.folder if seed in left else b.folder}"))
             continue
         (i, one), (j, other) = left[seed], right[seed]
-        partings.append(_parting(seed, one, other, a.ticks(i), b.ticks(j)))
+        ticks, others = a.ticks(i), b.ticks(j)
+        parting = _parting(seed, one, other, ticks, others)
+        if parting.words and None in (ticks, others):
+            without = [str(run.folder) for run, kept in ((a, ticks), (b, others)) if kept is None]
+            parting = replace(parting, words=f"{parting.words}; no ticks in {' and '.join(without)} to say where")
+        partings.append(parting)
     return partings
 
 
@@ -130,7 +136,7 @@ def _parting(
         return Parting(seed, tick, features, words)
     for name in ("hash", "image_hash", "end"):
         if one[name] != other[name]:
-            return Parting(seed, words=_ends(one, other) if name == "end" else f"{name} differs; no ticks to say where")
+            return Parting(seed, words=_ends(one, other) if name == "end" else f"{name} differs")
     return Parting(seed)
 
 

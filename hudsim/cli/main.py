@@ -25,6 +25,18 @@ __all__ = ["app"]
 class _Commands(TyperGroup):
     """Says a :class:`~hudsim.errors.HudsimError` in one message: exit code 2 for usage, 1 for work that failed."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``--debug`` may stand anywhere."""
+        others = [word for word in args if word != "--debug"]
+        parsed: list[str] = super().parse_args(ctx, others if len(others) == len(args) else ["--debug", *others])
+        return parsed
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().make_context(*args, **options)
+        except KeyboardInterrupt:  # typer imports some of itself only here
+            raise _interrupted("interrupted") from None
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -33,8 +45,13 @@ class _Commands(TyperGroup):
                 raise
             typer.echo(f"hudsim: {error.message}", err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(str(interrupt) or "interrupted") from None
+
+
+def _interrupted(words: str) -> typer.Exit:
+    typer.echo(words, err=True)
+    return typer.Exit(130)
 
 
 app = typer.Typer(

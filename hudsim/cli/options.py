@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
-from hudsim.errors import UsageError
+from hudsim.cli.output import reserve_stdout
+from hudsim.errors import SimFailed, UsageError
 
-__all__ = ["AsJson", "Cameras", "Mode", "Rate", "Seed", "Settings", "Watchdog", "World", "read_settings"]
+__all__ = ["AsJson", "Cameras", "Mode", "Rate", "Seed", "Settings", "Watchdog", "World", "blamed", "read_settings"]
 
-Mode = Literal["lockstep", "paced", "realtime"]
+_MODES = ("lockstep", "paced", "realtime")
+
+
+def _mode(word: str) -> str:
+    if word not in _MODES:
+        raise typer.BadParameter(f"{word!r} is not one of {', '.join(map(repr, _MODES))}.")
+    return word
+
+
+def _as_json(asked: bool) -> bool:
+    if asked:
+        reserve_stdout()
+    return asked
+
 
 World = Annotated[
     str,
@@ -33,6 +49,10 @@ Cameras = Annotated[
         show_default="as the world has it",
     ),
 ]
+Mode = Annotated[
+    str | None,
+    typer.Option(parser=_mode, metavar="|".join(_MODES), help="How time passes.", show_default="the world's own"),
+]
 Rate = Annotated[
     float | None, typer.Option(metavar="HZ", min=0.001, help="Control rate.", show_default="the world's own")
 ]
@@ -40,7 +60,7 @@ Seed = Annotated[int, typer.Option(metavar="S", min=0, help="The first episode's
 Watchdog = Annotated[
     float, typer.Option(metavar="S", min=0.1, help="Seconds that a step may take before the world has hung.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+AsJson = Annotated[bool, typer.Option("--json", callback=_as_json, help="Print one JSON document on stdout.")]
 
 
 def read_settings(words: Iterable[str] | None) -> dict[str, Any]:
@@ -60,3 +80,19 @@ def read_settings(words: Iterable[str] | None) -> dict[str, Any]:
         except json.JSONDecodeError:
             settings[key] = value
     return settings
+
+
+@contextmanager
+def blamed(world: str, settings: Mapping[str, Any]) -> Iterator[None]:
+    """Around what makes ``world``: a TypeError or ValueError of its maker is put down to ``settings``.
+
+    Raises :class:`~hudsim.errors.UsageError` that names them in its place; without settings it stays as it is.
+    """
+    try:
+        yield
+    except SimFailed as error:
+        raised = re.match(r"the bridge raised ((?:Type|Value)Error: .*)", error.message, re.DOTALL)
+        if not settings or raised is None:
+            raise
+        given = ", ".join(f"{key}={json.dumps(value)}" for key, value in settings.items())
+        raise UsageError(f"{world} cannot be made with {given}: {raised[1]}") from error

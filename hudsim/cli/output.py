@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -11,14 +13,36 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["columns", "emit_json", "errors", "say", "stdout"]
+__all__ = ["columns", "emit_json", "errors", "reserve_stdout", "say", "stdout"]
 
 _ANY_WIDTH = 10_000  # a file or a pipe has no edge to fold a line at
+
+_reserved: list[TextIO] = []
+
+
+def reserve_stdout() -> None:
+    """From now on stdout is for :func:`emit_json` alone: what a world or policy prints goes to stderr.
+
+    For the rest of the process, which is the command's own: they may print when it ends, too.
+    """
+    _reserved[:] = [sys.stdout]
+    if _descriptor(sys.stdout) == 1:  # what is written in C and by child processes passes Python's stdout by
+        _reserved[:] = [os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding)]
+        os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        return None
 
 
 def emit_json(document: Any) -> None:
     """One JSON document on stdout. Numbers that JSON has not (nan, infinities) become null."""
-    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+    words = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(words, file=_reserved[0] if _reserved else None)
 
 
 def _plain(value: Any) -> Any:
@@ -48,9 +72,18 @@ def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console.width = _ANY_WIDTH
-    return console
+    if console.is_terminal:
+        return console
+
+    class Piped(Console):
+        """Folds no line, and pads none."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            with self.capture() as said:
+                super().print(*objects, **options)
+            typer.echo("\n".join(line.rstrip(" ") for line in said.get().split("\n")), nl=False, err=stderr)
+
+    return Piped(stderr=stderr, highlight=False, width=_ANY_WIDTH)
 
 
 def columns(**titles: str) -> Table:

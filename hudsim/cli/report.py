@@ -47,6 +47,8 @@ def print_report(report: RunReport) -> None:
         words = episode.error or episode.record["message"]
         if words:
             console.print(f"[red]seed {episode.record['seed']}: {_plain(episode.record['end'])}:[/] {_plain(words)}")
+    for words in report.problems:
+        console.print(f"[red]{_plain(words)}[/]")
     for words in _kept(report.artifacts):
         console.print(_plain(words))
 
@@ -97,7 +99,7 @@ def _rate(report: RunReport) -> list[tuple[str, str]]:
         lines.append(("lateness", "  ".join(f"{q} {late[q] / 1e3:.3f}" for q in ("p50", "p99", "max")) + " ms"))
     if report.mode == "realtime":
         lines.append(("starved", f"{cadence['starved']} ticks without an action"))
-        lines.append(("unused", f"{cadence['stale']} chunks too late, {cadence['skipped']} observations too many"))
+        lines.append(("unused", f"{cadence['stale']} stale chunks, {cadence['skipped']} skipped observations"))
         if (age := cadence["action_age_ticks"]) is not None:
             lines.append(("age", f"actions of observations {age['p50']} ticks old (p50), {age['max']} at most"))
     return lines

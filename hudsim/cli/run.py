@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hudsim.cli.options import AsJson, Cameras, Mode, Rate, Seed, Settings, Watchdog, World, read_settings
+from hudsim.cli.options import AsJson, Cameras, Mode, Rate, Seed, Settings, Watchdog, World, blamed, read_settings
 from hudsim.cli.output import emit_json, say
 from hudsim.cli.progress import Progress
 from hudsim.errors import UsageError
@@ -25,12 +25,13 @@ _POLICY_HELP = "A name from `hudsim list`, module:attr or file.py:attr."
 
 
 def run(
+    context: typer.Context,
     world: World,
     *,
     policy: Annotated[str, typer.Option("--policy", "-p", metavar="POLICY", help=_POLICY_HELP)],
     episodes: Annotated[int, typer.Option("--episodes", "-n", metavar="N", min=1, help="How many, in turn.")] = 1,
     seed: Seed = 0,
-    mode: Annotated[Mode | None, typer.Option(help="How time passes.", show_default="the world's own")] = None,
+    mode: Mode = None,
     rate: Rate = None,
     chunk: Annotated[
         int | None,
@@ -48,6 +49,10 @@ def run(
     policy_settings: Annotated[
         list[str] | None, typer.Option("--policy-set", metavar="KEY=VALUE", help="An argument of the policy.")
     ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option(metavar="ADAPTER", help="Between world and policy: module:attr or file.py:attr."),
+    ] = None,
     max_steps: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Ticks an episode.", show_default="as long as it lasts")
     ] = None,
@@ -63,7 +68,7 @@ def run(
 
     Says how it went: success, rate, and where the time of a tick goes.
 
-    Exit code 0 if every episode came to its end, whatever the policy made of it; 1 if one broke; 2 for usage.
+    Exit code 0 if every episode came to its end, whatever the policy made of it; 1 if one was aborted; 2 for usage.
     """
     from hudsim import loop, registry
     from hudsim.robot.run import RunOptions
@@ -73,7 +78,7 @@ def run(
         cameras = True  # a Gymnasium environment draws only when it is asked to
     asked = _Asked(world, read_settings(settings), mode, rate, cameras, watchdog)
     endpoint, task_args = _remote(asked) if registry.is_url(world) else _spawned(asked, found)
-    agent = found.agent(chunks=chunks, length=chunk, rate_hz=policy_rate)
+    agent = found.agent(chunks=chunks, length=chunk, rate_hz=policy_rate, adapter=adapter)
     if out is None and video:
         out = Path("runs") / f"{_file_name(asked.label)}-{_file_name(policy)}"
     if out is not None:
@@ -81,10 +86,17 @@ def run(
     options = RunOptions(episodes, seed, max_steps, out, video, task_args)
     show = Progress(options)
     try:
-        report = loop.run(_play(endpoint, agent, options, show, world=asked.label, policy=policy))
+        report = loop.run(_play(endpoint, agent, options, show, asked=asked, policy=policy))
     except KeyboardInterrupt:
-        say(show.interrupted())
+        raise KeyboardInterrupt(show.interrupted()) from None
+    except UsageError as error:
+        if registry.is_url(world) and found.needs_privileged and "privileged" in error.message:
+            raise UsageError(f"{error.message}: start the server with `hudsim serve --privileged`") from error
         raise
+    if context.find_root().params["debug"]:
+        for episode in report.episodes:
+            if episode.traceback:
+                say(f"seed {episode.record['seed']}: {episode.record['end']}\n{episode.traceback}")
     if as_json:
         emit_json(report.to_json())
     else:
@@ -137,17 +149,19 @@ def _spawned(asked: _Asked, policy: Policy) -> tuple[RobotEndpoint, dict[str, An
 
 
 async def _play(
-    endpoint: RobotEndpoint, agent: Any, options: RunOptions, show: Progress, *, world: str, policy: str
+    endpoint: RobotEndpoint, agent: Any, options: RunOptions, show: Progress, *, asked: _Asked, policy: str
 ) -> RunReport:
     from hudsim.robot.run import run_episodes
 
     with show:
+        with blamed(asked.world, asked.settings):
+            await endpoint.start()
         async with endpoint:
             return await run_episodes(
                 endpoint,
                 agent,
                 options,
-                world=world,
+                world=asked.label,
                 policy=policy,
                 on_episode=show.on_episode,
                 on_tick=show.on_tick,

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hudsim.cli.options import Cameras, Mode, Rate, Seed, Settings, Watchdog, World, read_settings
+from hudsim.cli.options import Cameras, Mode, Rate, Seed, Settings, Watchdog, World, blamed, read_settings
 from hudsim.cli.output import say
 
 if TYPE_CHECKING:
     from hudsim.robot.endpoint import RobotEndpoint
 
 __all__ = ["serve"]
+
+_ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - what was asked for is looked at, not bound here
 
 
 def serve(
@@ -24,7 +26,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Where to listen. Others than this machine reach 0.0.0.0.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 0,
     num_envs: Annotated[int, typer.Option("--num-envs", min=1, metavar="N", help="Episodes at once.")] = 1,
-    mode: Annotated[Mode | None, typer.Option(show_default="the world's own")] = None,
+    mode: Mode = None,
     rate: Rate = None,
     seed: Seed = 0,
     settings: Settings = None,
@@ -48,7 +50,8 @@ def serve(
 
     if registry.is_url(world):
         raise UsageError(f"{world.partition('?')[0]} is served already")
-    spec = registry.world(world, read_settings(settings), cameras=cameras, privileged=privileged, control_rate=rate)
+    given = read_settings(settings)
+    spec = registry.world(world, given, cameras=cameras, privileged=privileged, control_rate=rate)
     endpoint = RobotEndpoint.spawn(
         spec,
         num_envs=num_envs,
@@ -63,16 +66,20 @@ def serve(
         tls_cert=None if tls_cert is None else str(tls_cert),
         tls_key=None if tls_key is None else str(tls_key),
     )
-    run(_until_told(endpoint, world))
+    run(_until_told(endpoint, world, given))
 
 
-async def _until_told(endpoint: RobotEndpoint, world: str) -> None:
+async def _until_told(endpoint: RobotEndpoint, world: str, settings: dict[str, Any]) -> None:
     from hudsim.net import Address
 
+    with blamed(world, settings):
+        await endpoint.start()
     async with endpoint:
-        url = endpoint.capability().url
+        address = Address.parse(endpoint.capability().url)
         # To whoever started this the line is the sign that the world is up.
-        typer.echo(json.dumps({"url": url, "port": Address.parse(url).port}))
+        typer.echo(json.dumps({"url": address.url, "port": address.port}))
+        if address.host in _ANY_HOST:
+            say(f"others reach it by this machine's name or address in the place of {address.host}")
         say(f"{world} is up; Ctrl-C ends it")
         try:
             raise await endpoint.wait()

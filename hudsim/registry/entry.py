@@ -42,7 +42,7 @@ class Entry:
             made = load_target(self.target)
         except HudsimError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(f"{self.target} cannot be imported: {type(error).__name__}: {error}") from error
         if not callable(made):
             raise UsageError(f"{self.target} is no class or function but of type {type(made).__name__}")

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
-from hudsim.errors import UnknownName
+from hudsim.errors import UnknownName, UsageError
 from hudsim.registry.entry import Entry
 
 __all__ = ["FORMS", "Kind", "find", "policies", "worlds"]
 
-Kind = Literal["world", "policy"]
+Kind = Literal["world", "policy", "adapter"]
 
 _ARM = "hudsim.bridges.arm.bridge:ArmBridge"
-_GROUPS: dict[Kind, str] = {"world": "hudsim.worlds", "policy": "hudsim.policies"}
+_GROUPS = {"world": "hudsim.worlds", "policy": "hudsim.policies"}
 
 _WORLDS = [
     Entry("arm-reach", _ARM, "a 7-joint arm: bring its tip to a marker in the air", {"task": "reach"}),
@@ -48,6 +48,7 @@ FORMS = {
         "ws://…": "a server that runs already: the url that `hudsim serve` printed",
     },
     "policy": {"module:attr": "a Model of your own, or what makes one or a RobotAgent; file.py:attr too"},
+    "adapter": {"module:attr": "an Adapter of your own, or what makes one; file.py:attr too"},
 }
 """What may stand in a name's place, and one line about each."""
 
@@ -77,6 +78,13 @@ def find(name: str, kind: Kind, given: Entry | None, named: Mapping[str, Entry])
     """The entry of ``name``, else the one ``given``. Raises :class:`~hudsim.errors.UnknownName` if that is None."""
     if name in named:
         return named[name]
+    scheme, colon, _ = name.partition("://")
+    if colon:
+        takes = ", expected ws:// or wss://, the url that `hudsim serve` printed" if kind == "world" else ""
+        raise UsageError(f"{kind} {name.partition('?')[0]}: got the scheme {scheme}://{takes}")
+    if name.endswith(".py"):
+        what = "factory" if name.startswith("gym:") else "Class"
+        raise UsageError(f"{kind} {name} is a file; expected what in it is meant, as in {name}:{what}")
     if given is None:
         raise UnknownName(kind, name, [*named, *FORMS[kind]])
     return given

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hudsim.errors import HudsimError, UnknownName, UsageError
+from hudsim.registry.adapter_choice import make_adapter
 from hudsim.registry.arguments import Arguments
 from hudsim.registry.entry import Entry
 from hudsim.registry.names import find, policies
@@ -32,7 +33,12 @@ class Policy:
         return bool(getattr(self.made, "needs_privileged", False))
 
     def agent(
-        self, *, chunks: str | None = None, length: int | None = None, rate_hz: float | None = None
+        self,
+        *,
+        chunks: str | None = None,
+        length: int | None = None,
+        rate_hz: float | None = None,
+        adapter: str | None = None,
     ) -> RobotAgent:
         """An agent that plays it.
 
@@ -42,6 +48,8 @@ class Policy:
             How many ticks of a chunk are executed before the next is asked for. None: the strategy's own.
         rate_hz
             The rate that the policy's chunks are made for. None: the world's.
+        adapter
+            Between world and policy, as :func:`~hudsim.registry.adapter_choice.make_adapter` takes it. None: nothing.
 
         Raises :class:`~hudsim.errors.UsageError` for what it cannot be made with.
         """
@@ -53,14 +61,15 @@ class Policy:
         strategy = make_chunks(name, length) if name is not None else None
         made = self._make()
         if isinstance(made, Model):
-            return RobotAgent(made, chunks=strategy, policy_rate_hz=rate_hz)
+            between = None if adapter is None else make_adapter(adapter, privileged=made.needs_privileged)
+            return RobotAgent(made, between, strategy, policy_rate_hz=rate_hz)
         if not isinstance(made, RobotAgent):
             raise UsageError(
                 f"policy {self.entry.name} is a {type(made).__name__}; expected a hudsim Model or RobotAgent"
             )
-        if strategy is not None or rate_hz is not None:
-            raise UsageError(f"policy {self.entry.name} is an agent that has chosen its chunk strategy itself")
-        return made
+        if adapter is not None:
+            raise UsageError(f"policy {self.entry.name} is a whole agent, its adapter its own; got adapter {adapter}")
+        return made.rechunked(strategy, rate_hz)
 
     def _make(self) -> Any:
         try:

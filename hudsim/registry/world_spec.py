@@ -42,7 +42,7 @@ def world(
     privileged
         It shall show what a real robot would not have.
     control_rate
-        Hz, for a world whose physics depend on it; others are only served at that rate.
+        Hz, for a world that can be made for that rate. None: its own.
 
     Raises :class:`~hudsim.errors.UnknownName` for a name or setting that is not there, and
     :class:`~hudsim.errors.UsageError` for a wish that the world has no argument for.
@@ -117,6 +117,12 @@ def _wishes(
                 "and policies such as scripted and mpc need them"
             )
         args["privileged"] = True
-    if control_rate is not None and "control_rate" in takes.names:
+    if control_rate is not None:
+        if "control_rate" not in takes.names:
+            there_are = f"; there are: {', '.join(sorted(takes.names))}" if takes.names else ""
+            raise UsageError(
+                f"world {name} has a rate of its own, got {control_rate:g} Hz: what makes it takes no argument "
+                f"`control_rate`{there_are}"
+            )
         args["control_rate"] = control_rate
     return args

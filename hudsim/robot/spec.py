@@ -39,7 +39,8 @@ def load_target(target: str) -> Any:
         why = f"{target} cannot be imported: {type(error).__name__}: {error}"
         raise UsageError(why, traceback=traceback.format_exc(limit=-8)) from error
     if not hasattr(module, attribute):
-        raise UnknownName(f"attribute in {where}", attribute, [n for n in vars(module) if not n.startswith("_")])
+        own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+        raise UnknownName(f"class or function in {where}", attribute, own)
     return getattr(module, attribute)
 
 

@@ -6,6 +6,7 @@ import functools
 import inspect
 import logging
 import math
+import threading
 import traceback
 import types
 from abc import ABC, abstractmethod
@@ -336,6 +337,8 @@ def _guarded(call: Callable[[], R]) -> R:
     except HudsimError:
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise  # it is the user's own
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise SimFailed(
             f"the bridge raised {type(error).__name__}: {error} ({where.filename}:{where.lineno} in {where.name})",

@@ -10,17 +10,18 @@ import numpy as np
 
 from hudsim.contract import Feature
 from hudsim.errors import ContractError, HudsimError
-from hudsim.robot.bridge import Array, RobotBridge
+from hudsim.robot.bridge import Array, Observation, RobotBridge
 from hudsim.robot.world import Row
 from hudsim.testing.finding import Finding
 from hudsim.testing.subject import Recognise, Subject, over
 
-__all__ = ["CHECKS", "Finding", "Recognise", "check_bridge", "differences"]
+__all__ = ["CHECKS", "Finding", "Recognise", "check_bridge", "differences", "iter_findings"]
 
 _TICKS = 10
 _EPISODE_TICKS, _EPISODE_S = 2000, 2.0  # an episode that has not ended by then is left
 _TIMED_TICKS = 50
 _SEED, _OTHER_SEED = 7, 8
+_RAISED = "the bridge raised "  # a World's errors begin so
 
 
 def check_bridge(
@@ -35,18 +36,39 @@ def check_bridge(
     (``hudsim.bridges.testcard.recognise``) tells how a frame that shows a test card is turned; None: frames are
     not looked at for one. Raises nothing that the world raises: that is a finding too.
     """
-    found: dict[tuple[str, str], Finding] = {}  # what breaks several checks is said once
+    return list(iter_findings(factory, task_args=task_args, recognise=recognise))
+
+
+def iter_findings(
+    factory: Callable[..., RobotBridge],
+    *,
+    task_args: Mapping[str, Any] | None = None,
+    recognise: Recognise | None = None,
+    on_check: Callable[[str], None] = lambda what: None,
+) -> Iterator[Finding]:
+    """As :func:`check_bridge`, each finding as soon as its check is done; ``on_check`` is told which begins."""
+    said: set[tuple[str, str]] = set()  # what breaks several checks is said once
     with Subject(factory, task_args, recognise) as subject:
         for what, check in CHECKS.items():
-            try:
-                findings = list(check(subject))
-            except HudsimError as error:
-                findings = [_broken(what, error)]
+            on_check(what)
+            findings = _findings(what, check, subject)
             for finding in findings:
-                found.setdefault((finding.what if finding.ok else "", finding.got), finding)
+                key = (finding.what if finding.ok else "", finding.got)
+                if key not in said:
+                    said.add(key)
+                    yield finding
             if what == "world" and not findings[0].ok:
                 break
-    return list(found.values())
+
+
+def _findings(what: str, check: Callable[[Subject], Iterator[Finding]], subject: Subject) -> list[Finding]:
+    """Of one check: those it came to, and what cut it short."""
+    findings: list[Finding] = []
+    try:
+        findings.extend(check(subject))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own world: what it raises is the finding
+        findings.append(_broken(what, error, subject.tick))
+    return findings
 
 
 def check_world(subject: Subject) -> Iterator[Finding]:
@@ -64,6 +86,21 @@ def check_observations(subject: Subject) -> Iterator[Finding]:
     again = subject.see(subject.world)[0]
     for name, how in differences(rows[-1].data, again.data):
         yield Finding(f"looking twice at {name}", how, "the same observation until the next step")
+    yield from _tolerated(subject)
+
+
+def _tolerated(subject: Subject) -> Iterator[Finding]:
+    """What the server puts right by itself, at every tick anew."""
+    count, seen = subject.bridge.num_envs, subject.bridge.get_observation()
+    for name, value in (seen.data if isinstance(seen, Observation) else seen[0]).items():
+        feature, array = subject.contract.observations[name], np.asarray(value)
+        whole = [count, *(feature.shape or ())]
+        if list(array.shape) != whole:
+            got = f"{list(array.shape)}, without the world as its first axis"
+            yield Finding(f"{name} (shape)", got, f"{whole}, as in array[np.newaxis]", "warning")
+        if array.dtype != feature.dtype:
+            expected = f"{feature.dtype} as the contract says, as in array.astype(np.{feature.dtype})"
+            yield Finding(f"{name} (dtype)", str(array.dtype), expected, "warning")
 
 
 def check_cameras(subject: Subject) -> Iterator[Finding]:
@@ -213,11 +250,10 @@ def check_slots(subject: Subject) -> Iterator[Finding]:
 
 def check_close(subject: Subject) -> Iterator[Finding]:
     """Closing works, and a second time does nothing."""
-    world = subject.another()
-    subject.reset(world, _SEED)
     try:
-        world.close()
-        world.close()
+        subject.close_twice(_SEED)
+    except HudsimError:
+        raise
     except Exception as error:  # noqa: BLE001 - the bridge is the user's own: whatever it raises is the finding
         yield Finding("close", f"{type(error).__name__}: {error}", "no error, also the second time")
     else:
@@ -248,9 +284,18 @@ def differences(one: Mapping[str, Array], two: Mapping[str, Array]) -> list[tupl
     return found
 
 
-def _broken(what: str, error: HudsimError) -> Finding:
+def _broken(what: str, error: BaseException, tick: int | None) -> Finding:
     """A check that the world cut short. An observation against the contract says its feature itself."""
+    if not isinstance(error, HudsimError):
+        return Finding(what, f"{type(error).__name__}: {error}{_when(tick)}", "no error")
     if isinstance(error, ContractError) or {"feature", "got", "expected"} <= error.data.keys():
         data = error.data
-        return Finding(str(data["feature"]), str(data["got"]), str(data["expected"]))
-    return Finding(what, error.message, "no error")
+        return Finding(str(data["feature"]), f"{data['got']}{_when(tick)}", str(data["expected"]))
+    raised = error.message.removeprefix(_RAISED)
+    if raised != error.message:
+        return Finding(what, f"{raised}{_when(tick)}", "no error")
+    return Finding(what, f"{error.message}{_when(tick)}")
+
+
+def _when(tick: int | None) -> str:
+    return "" if tick is None else f" at tick {tick}" if tick else " at the reset"

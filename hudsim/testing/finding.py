@@ -12,7 +12,7 @@ Severity = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``what`` was looked at, what it ``got`` and what was ``expected`` (empty where all is well).
+    """``what`` was looked at, what it ``got`` and what was ``expected`` (empty where ``got`` says all).
 
     severity
         ``ok``: as it should be. ``warning``: it runs, but something will surprise. ``error``: it is wrong.
@@ -29,4 +29,4 @@ class Finding:
         return self.severity == "ok"
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.got}" if self.ok else f"{self.what}: got {self.got}, expected {self.expected}"
+        return f"{self.what}: got {self.got}, expected {self.expected}" if self.expected else f"{self.what}: {self.got}"

@@ -28,7 +28,8 @@ class Subject:
     """Makes worlds from ``factory`` as they are asked for, and plays them with actions that the contract allows.
 
     Everything happens on the calling thread. ``task_args`` go to every reset. Methods raise what the world raises,
-    :class:`~hudsim.errors.HudsimError` all of it.
+    :class:`~hudsim.errors.HudsimError` all of it. ``tick`` is the one that was played last, 0 for a reset, None
+    before any.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Subject:
         recognise: Recognise | None = None,
     ) -> None:
         self.recognise = recognise
+        self.tick: int | None = None
         self._factory = factory
         self._task_args = dict(task_args or {})
         self._made: list[World] = []
@@ -83,12 +85,14 @@ class Subject:
             self._bridges.append(bridge)
             return bridge
 
+        self.tick = None
         world = make_world(make)
         self._made.append(world)
         return world
 
     def reset(self, world: World, seed: int, slots: Sequence[int] = (0,)) -> dict[int, Row]:
         """Start an episode with ``seed`` in each of ``slots``; what they show first."""
+        self.tick = 0
         for slot in slots:
             world.reset(slot, seed, self._task_args)
         return self.see(world, slots)
@@ -105,6 +109,7 @@ class Subject:
 
     def step(self, world: World, action: Array, slots: Sequence[int] = (0,)) -> dict[int, Row]:
         """Advance ``slots`` by a tick with ``action``, read-only as it is when it comes from the wire."""
+        self.tick = (self.tick or 0) + 1
         given = action.copy()
         given.flags.writeable = False
         for error in world.step(dict.fromkeys(slots, given)).values():
@@ -123,6 +128,14 @@ class Subject:
                 break
             rows.append(self.step(world, self.action(tick))[0])
         return rows
+
+    def close_twice(self, seed: int) -> None:
+        """Make one more world, start an episode, then close its bridge, and again. Raises what the bridge raises."""
+        world = self.another()
+        self._made.remove(world)
+        self.reset(world, seed)
+        for _ in range(2):
+            self._bridges[-1].close()
 
     def close(self) -> None:
         """Close all worlds. Idempotent."""

@@ -205,7 +205,7 @@ def test_what_cannot_be_carried_is_refused_by_name(observation: spaces.Space[Any
 
 def test_a_file_and_a_module_give_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
-        "import gymnasium as gym\nimport numpy as np\n\n"
+        "import gymnasium as gym\nimport numpy as np\nfrom pathlib import Path\n\n"
         "class Lamp(gym.Env):\n"
         "    observation_space = gym.spaces.Dict({'eye': gym.spaces.Box(0, 255, (16, 16, 3), np.uint8)})\n"
         "    action_space = gym.spaces.Discrete(2)\n"
@@ -226,7 +226,7 @@ def test_a_file_and_a_module_give_factories(tmp_path: Path, monkeypatch: pytest.
         assert bridge.contract.features["observation/eye"].type == "rgb"
         assert bridge.contract.control_rate == 50
         assert bridge.get_observation().data["observation/eye"].max() == level
-    with pytest.raises(UnknownName, match="no factory in lamps 'brigth'; did you mean 'bright'"):
+    with pytest.raises(UnknownName, match=r"no factory in lamps 'brigth'; did you mean 'bright'.*: Lamp, bright$"):
         GymBridge("lamps:brigth")
 
 
@@ -324,6 +324,12 @@ def test_the_rate_comes_from_dt_then_from_the_frames_then_is_fifty() -> None:
     plain.metadata = {}
     assert control_rate_of(plain) == 50
     assert GymBridge(plain, control_rate=33.3).contract.control_rate == 33.3
+
+
+def test_another_rate_than_its_dt_is_refused_with_the_environments_own() -> None:
+    assert GymBridge(Nested(), control_rate=12.5).contract.control_rate == 12.5
+    with pytest.raises(UsageError, match=r"got 50 Hz, but a step of Nested is 0\.08 s, its own rate 12\.5 Hz"):
+        GymBridge(Nested(), control_rate=50)
 
 
 class TestConformance(BridgeConformance):

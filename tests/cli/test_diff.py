@@ -63,6 +63,13 @@ def test_a_run_that_ends_earlier_differs_where_it_ends(tmp_path: Path) -> None:
     assert "terminated after 3 ticks and truncated after 2 ticks" in said["seeds"][0]["words"]
 
 
+def test_the_run_that_is_not_there_or_has_no_ticks_is_named(tmp_path: Path) -> None:
+    a, b = keep(tmp_path / "a", ticks(2)), keep(tmp_path / "b", ticks(2), hash="g")
+    assert hudsim("diff", a, "c", cwd=tmp_path).stderr == "hudsim: no run in c: there is no such file or folder\n"
+    (tmp_path / "b/episode-000.ticks.jsonl").unlink()
+    assert hudsim("diff", a, b, cwd=tmp_path).stdout == "seed 0: hash differs; no ticks in b to say where\n"
+
+
 def test_what_is_no_run_or_kept_no_fingerprints_is_refused(tmp_path: Path) -> None:
     run = tmp_path / keep(tmp_path / "a", ticks(2)) / "run.json"
     run.write_text(run.read_text().replace("lockstep", "realtime"))

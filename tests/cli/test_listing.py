@@ -12,6 +12,7 @@ def test_list_names_each_world_and_policy_with_a_line_about_it() -> None:
     about = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  ")}
     assert about.keys() >= WORLDS | POLICIES | {"gym:ID", "mjcf:FILE.xml", "module:attr", "ws://…"}
     assert all(about.values())
+    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
 
 
 def test_list_as_json() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_an_interrupt_during_the_imports_is_one_line_too(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    done = hudsim("list", environment={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_version_is_the_packages() -> None:
     assert hudsim("--version").stdout == f"hudsim {package.__version__}\n"
 
@@ -33,7 +40,18 @@ def test_version_is_the_packages() -> None:
     [
         (["rnu"], "Did you mean 'run'"),
         (["run", "test-card"], "Missing option '--policy'"),
-        (["run", "test-card", "-p", "hold", "--mode", "fast"], "'lockstep', 'paced', 'realtime'"),
+        (["run", "test-card", "-p", "hold", "--mode", "fast"],
+         "Invalid value for '--mode': 'fast' is not one of 'lockstep', 'paced', 'realtime'."),
+        (["run", "ball.py", "-p", "hold"], "as in ball.py:Class"),
+        (["run", "test-card", "-p", "mine.py"], "as in mine.py:Class"),
+        (["run", "gym:genv.py", "-p", "hold"], "as in gym:genv.py:factory"),
+        (["run", "http://127.0.0.1:1/robot", "-p", "hold"], "expected ws:// or wss://"),
+        (["run", "test-card", "-p", "hold", "--adapter", "mine.py"], "as in mine.py:Class"),
+        (["run", "pendulum", "-p", "hold", "--no-cameras", "--set", "max_ticks=foo"],
+         'pendulum cannot be made with max_ticks="foo": TypeError: '),
+        (["serve", "pendulum", "--no-cameras", "--set", "max_ticks=foo"], 'with max_ticks="foo": TypeError: '),
+        (["contract", "show", "pendulum", "--no-cameras", "--set", "max_ticks=foo"], 'with max_ticks="foo": TypeErr'),
+        (["run", "gym:HalfCheetah-v5", "-p", "hold", "--rate", "50"], "its own rate 20 Hz"),
         (["run", "arm-lft", "-p", "hold"], "did you mean 'arm-lift'?"),
         (["run", "test-card", "-p", "holt"], "did you mean 'hold'?"),
         (["run", "test-card", "-p", "hold", "--set", "widht=64"], "did you mean 'width'?"),
@@ -48,9 +66,9 @@ def test_version_is_the_packages() -> None:
         (["contract", "show", "no.such.module:World"], "no module 'no'"),
         (["check", "mjcf:nowhere.xml"], "there is no file nowhere.xml"),
         (["bench", "latancy"], "did you mean 'latency'?"),
-        (["diff", "nowhere", "neither"], "no run in nowhere"),
+        (["diff", "nowhere", "neither"], "no run in nowhere: there is no such file or folder"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_said_in_words_and_ends_with_2(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,8 +81,9 @@ def test_a_mistake_is_said_in_words_and_ends_with_2(
     assert said in printed.err
 
 
-def test_debug_shows_the_traceback_of_a_mistake() -> None:
-    done = hudsim("--debug", "run", "arm-lft", "-p", "hold")
+@pytest.mark.parametrize("words", [("--debug", "run"), ("run", "--debug")])
+def test_debug_shows_the_traceback_of_a_mistake(words: tuple[str, ...]) -> None:
+    done = hudsim(*words, "arm-lft", "-p", "hold")
     assert done.returncode != 0
     assert "Traceback" in done.stderr
     assert "UnknownName" in done.stderr

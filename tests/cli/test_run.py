@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,12 +14,17 @@ from tests.cli.command import LIMIT_S, alive, children, document, hudsim, servin
 SMALL = ("--set", "width=32", "--set", "height=16")
 KEYS = {
     *("world", "policy", "mode", "transport", "success_rate", "mean_reward"),
-    *("episodes", "cadence", "artifacts"),
+    *("episodes", "cadence", "artifacts", "problems"),
 }
 STAGES = ("step", "render", "encode", "wire", "adapt", "infer", "apply")
 POLICY = """
+import atexit
+import ctypes
 import numpy as np
-from hudsim import Model, RobotAgent
+from hudsim import Adapter, Model, RobotAgent, RobotBridge
+
+print("imported")
+atexit.register(print, "gone")
 
 class Raises(Model):
     def infer(self, batch):
@@ -28,10 +35,23 @@ class Still(Model):
         self.chunk = chunk
 
     def infer(self, batch):
+        ctypes.CDLL(None).puts(b"written in C")
         return np.zeros((1, self.chunk, 5), np.float32)
 
 def agent() -> RobotAgent:
     return RobotAgent(Still())
+
+class Ones(Adapter):
+    def adapt_chunk(self, chunk, data):
+        return np.full_like(chunk, 0.1)
+
+class Rigid(RobotBridge):
+    contract = {"schema": "hudsim/1", "control_rate": 50.0, "features": {
+        "observation/state": {"role": "observation", "dtype": "float32", "shape": [2]},
+        "action": {"role": "action", "dtype": "float32", "shape": [5]}}}
+    def reset(self, seed: int = 0) -> str: return ""
+    def step(self, action) -> None: self.broken = 1 / 0
+    def get_observation(self): return {"observation/state": np.zeros((1, 2), np.float32)}, np.array([False])
 """
 
 
@@ -60,6 +80,7 @@ def test_run_prints_a_table_and_keeps_the_run(tmp_path: Path) -> None:
     done = hudsim("run", "test-card", "-p", "hold", "--set", "max_ticks=5", *SMALL, "--out", "kept", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
     for word in ("test-card", "success", "reward", "truncated 1", "rate", "p99", *STAGES, "kept/run.json"):
         assert word in done.stdout
     kept = json.loads((tmp_path / "kept/run.json").read_text())
@@ -106,6 +127,59 @@ def test_a_policy_that_raises_ends_the_run_with_1_and_its_words(tmp_path: Path) 
     assert done.returncode == 1
     assert "RuntimeError: no [idea] at all" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback_of_a_policy_or_world_that_raises(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    for words, line in (
+        (("mine:Rigid", "-p", "mine:Still"), "self.broken = 1 / 0"),
+        (("test-card", "-p", "mine:Raises", *SMALL), 'raise RuntimeError("no [idea] at all")'),
+    ):
+        done = hudsim("run", *words, "--json", "--debug", cwd=tmp_path)
+        assert done.returncode == 1
+        assert line in done.stderr
+        assert json.loads(done.stdout)["episodes"][0]["error"]
+
+
+def test_what_a_policy_prints_is_no_part_of_the_document(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    done = hudsim("run", "test-card", "-p", "mine:Still", *SMALL, "--max-steps", "4", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout).keys() == KEYS
+    for words in ("imported", "written in C", "gone"):
+        assert words in done.stderr
+
+
+def test_an_adapter_of_ones_own_and_chunks_for_an_agent(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    run = ("run", "test-card", *SMALL, "--max-steps", "4", "--out")
+    for name, words in (("a", ("mine:Still",)), ("b", ("mine.py:agent", "--chunk", "1")),
+                        ("c", ("mine:Still", "--adapter", "mine.py:Ones"))):  # fmt: skip
+        document(*run, name, "-p", *words, cwd=tmp_path)
+    assert hudsim("diff", "a", "b", cwd=tmp_path).stdout.endswith("seed 0: the same\n")
+    assert "tick 0: action" in hudsim("diff", "a", "c", cwd=tmp_path).stdout
+    refused = hudsim(*run, "d", "-p", "mine:agent", "--adapter", "mine:Ones", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "is a whole agent" in refused.stderr
+
+
+def test_an_episode_that_was_aborted_ends_the_run_with_1_whatever_the_reason() -> None:
+    done = hudsim("run", "test-card", "-p", "random", *SMALL, "--set", 'faults={"nan_at": 3}', "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["episodes"][0]["end"] == "aborted(sim_diverged)"
+
+
+def test_a_rate_that_a_world_cannot_be_made_for_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    done = hudsim("run", "mine:Rigid", "-p", "hold", "--rate", "20", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a rate of its own, got 20 Hz" in done.stderr
+
+
+def test_a_server_that_hides_what_the_policy_needs_is_to_be_started_privileged() -> None:
+    with serving("pendulum", "--no-cameras") as (_, server):
+        done = hudsim("run", server["url"], "-p", "mpc", "--max-steps", "2")
+    assert done.returncode == 2
+    assert "`hudsim serve --privileged`" in done.stderr
 
 
 def test_a_sim_that_raises_is_an_error_never_a_zero() -> None:
@@ -166,3 +240,32 @@ def test_a_gymnasium_environment_takes_settings_and_is_drawn_for_a_video(tmp_pat
                   "--set", "height=64", "--max-steps", "3", "--video", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/gym-HalfCheetah-v5-random/episode-000.mp4").stat().st_size > 0
+
+
+def test_a_disk_that_is_full_costs_the_files_not_the_report(tmp_path: Path) -> None:
+    # What a full disk does to a write, a limit on the size of files does too.
+    words = ["hudsim", "run", "test-card", "-p", "hold", "--max-steps", "100", "--out", str(tmp_path), "--json"]
+    script = (
+        "import resource, signal, runpy, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))\n"
+        f"sys.argv = {words!r}\n"
+        "runpy.run_module('hudsim.cli', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=LIMIT_S, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["episodes"][0]["end"] == "max_steps"
+    (problem,) = report["problems"]
+    assert str(tmp_path / "episode-000.ticks.jsonl") in problem
+    assert "too large" in problem
+    assert json.loads((tmp_path / "run.json").read_text())["episodes"] == report["episodes"]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_takes_no_files_is_a_usage_error() -> None:
+    done = hudsim("run", "test-card", "-p", "hold", "--out", "/proc/self/nowhere")
+    assert done.returncode == 2
+    assert "nothing can be kept in /proc/self/nowhere" in done.stderr

@@ -37,6 +37,15 @@ def test_the_first_line_says_where_and_each_claim_starts_an_episode() -> None:
         assert asyncio.run(asyncio.wait_for(play(said["url"], 3), LIMIT_S)) == [5, 6]
 
 
+def test_on_every_interface_it_says_how_others_reach_it() -> None:
+    with serving(*SMALL, "--host", "0.0.0.0") as (process, said):
+        address = Address.parse(said["url"])
+        assert address.port == said["port"]
+        assert address.bearer
+        _, _, errors = told(process, signal.SIGINT)
+    assert "others reach it by this machine's name or address in the place of 0.0.0.0" in errors
+
+
 def test_no_auth_lets_in_who_has_no_token() -> None:
     with serving(*SMALL, "--no-auth", "--set", "max_ticks=2") as (_, said):
         assert "bearer" not in said["url"]

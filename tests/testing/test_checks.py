@@ -51,8 +51,44 @@ def test_a_world_that_cannot_be_made_is_one_finding() -> None:
 
 
 def test_an_error_is_said_once_and_not_by_every_check() -> None:
-    assert "raises at tick 3" in one(lambda: Card(faults={"raise_at": 3}))
-    assert "got nan" in one(lambda: Card(faults={"nan_at": 2}))
+    said = one(lambda: Card(faults={"raise_at": 3}))
+    assert said.startswith("observations: got RuntimeError: ")
+    assert said.endswith(" at tick 3, expected no error")
+    said = one(lambda: Card(faults={"nan_at": 2}))
+    assert "got nan" in said
+    assert " at tick 2, expected finite" in said
+
+
+class Rewarded(Card):
+    reward: Any = "a lot"
+
+    def get_observation(self) -> Observation:
+        seen = super().get_observation()
+        return Observation(seen.data, truncated=seen.truncated, reward=type(self).reward)
+
+
+@pytest.mark.parametrize("reward", ["a lot", np.zeros((1, 2)), object()])
+def test_a_reward_that_is_not_one_number_a_world_is_an_error(reward: Any) -> None:
+    assert "reward" in one(type("Rewarded", (Rewarded,), {"reward": reward}))
+
+
+class Loose(Card):
+    """Leaves the slot axis out and is careless about dtypes; the server puts both right."""
+
+    def get_observation(self) -> Observation:
+        seen = super().get_observation()
+        data = {name: array[0] for name, array in seen.data.items()}
+        data["observation/state"] = data["observation/state"].astype(np.float64)
+        return Observation(data, truncated=seen.truncated, reward=seen.reward)
+
+
+def test_what_the_server_puts_right_by_itself_is_a_warning_that_says_how_to() -> None:
+    found = wrong(Loose)
+    assert {finding.severity for finding in found} == {"warning"}
+    said = [str(finding) for finding in found]
+    image = "observation/camera0 (shape): got [64, 64, 3], without the world as its first axis, expected [1, 64, 64, 3]"
+    assert any(words.startswith(image) and "array[np.newaxis]" in words for words in said)
+    assert any("(dtype): got float64, expected float32" in words and "astype(np.float32)" in words for words in said)
 
 
 class Transposed(Card):
