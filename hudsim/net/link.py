@@ -34,6 +34,11 @@ class Link:
 
     async def send(self, frame: bytes | bytearray | str) -> None:
         """Send one frame whole; waits while the socket's buffer is full."""
+        ws = self._ws
+        if isinstance(frame, bytes) and ws.protocol.state is State.OPEN and not ws.transport.get_write_buffer_size():
+            ws.protocol.send_binary(frame)  # nothing is before it: the way through `send` costs as much again
+            ws.send_data()
+            return
         try:
             await self._ws.send(frame)
         except ConnectionClosed as closed:
