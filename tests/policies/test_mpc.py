@@ -5,15 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hudsim import registry
 from hudsim.bridges.pendulum import PendulumBridge
 from hudsim.contract import Contract
 from hudsim.errors import ContractError, UnknownName, UsageError
 from hudsim.policies.mpc import Mpc, knots_to_plan
+from hudsim.robot.endpoint import RobotEndpoint
+from hudsim.robot.run import RunOptions, run_episodes
 from hudsim.testing import ModelConformance
+from tests.asyncrun import on_loop
 
 
 def _bound(bridge: PendulumBridge, **options: Any) -> Mpc:
-    model = Mpc(threads=1, **options)
+    model = Mpc(threads=1, **{"samples": 64, **options})
     model.bind(bridge.contract, bridge.capability_params())
     return model
 
@@ -135,7 +139,20 @@ class TestConformance(ModelConformance):
     params = PendulumBridge(cameras=False).capability_params()
 
     def make_model(self) -> Mpc:
-        return Mpc(threads=1)
+        return Mpc(threads=1, samples=64)
 
     def make_contract(self) -> Contract:
         return PendulumBridge(cameras=False, privileged=True).contract
+
+
+@pytest.mark.slow
+@on_loop
+async def test_plans_that_take_several_ticks_keep_the_pendulum_up_in_realtime() -> None:
+    world = registry.world("pendulum", {"max_ticks": 500}, privileged=True, cameras=False)
+    agent = registry.policy("mpc").agent()
+    async with RobotEndpoint.spawn(world, mode="realtime") as endpoint:
+        report = await run_episodes(endpoint, agent, RunOptions(seed=3), world="pendulum", policy="mpc")
+    (episode,) = report.episodes
+    assert (episode.record["end"], episode.record["success"]) == ("truncated", True)
+    assert report.cadence.stages["infer"].quantile(0.5) > 20e6, "more than a tick of 20 ms"
+    assert report.cadence.age_ticks.max >= 2
