@@ -54,11 +54,11 @@ Mode = Annotated[
     typer.Option(parser=_mode, metavar="|".join(_MODES), help="How time passes.", show_default="the world's own"),
 ]
 Rate = Annotated[
-    float | None, typer.Option(metavar="HZ", min=0.001, help="Control rate.", show_default="the world's own")
+    float | None, typer.Option(metavar="HZ", min=0.001, max=1e6, help="Control rate.", show_default="the world's own")
 ]
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="The first episode's; the next has the next.")]
 Watchdog = Annotated[
-    float, typer.Option(metavar="S", min=0.1, help="Seconds that a step may take before the world has hung.")
+    float, typer.Option(metavar="S", min=0.1, max=1e6, help="Seconds that a step may take before the world has hung.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", callback=_as_json, help="Print one JSON document on stdout.")]
 

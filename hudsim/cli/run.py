@@ -43,7 +43,9 @@ def run(
     ] = None,
     policy_rate: Annotated[
         float | None,
-        typer.Option(metavar="HZ", min=0.1, help="Rate the policy's chunks are made for.", show_default="the world's"),
+        typer.Option(
+            metavar="HZ", min=0.1, max=1e6, help="Rate the policy's chunks are made for.", show_default="the world's"
+        ),
     ] = None,
     settings: Settings = None,
     policy_settings: Annotated[

@@ -94,3 +94,12 @@ def test_work_that_failed_ends_with_1() -> None:
     assert done.returncode == 1
     assert "connection refused" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("--rate", "inf"), ("--rate", "1e9"), ("--policy-rate", "inf"), ("--watchdog", "nan")]
+)
+def test_a_number_that_cannot_be_meant_is_a_usage_error(words: tuple[str, str]) -> None:
+    done = hudsim("run", "test-card", "-p", "hold", *words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
