@@ -114,20 +114,6 @@ class WorldSpec:
             raise UsageError(f"{self.target}: got a {type(made).__name__}, expected a RobotBridge class or a factory")
         return functools.partial(made, **self.args) if self.args else made
 
-    def takes(self, argument: str) -> bool:
-        """Whether what makes the bridge takes the keyword ``argument``."""
-        return takes(load_target(self.target), argument)
-
-    def with_args(self, **args: Any) -> WorldSpec:
-        """The same with more arguments."""
-        return replace(self, args={**self.args, **args})
-
-
-def takes(made: Callable[..., Any], argument: str) -> bool:
-    """Whether ``made`` can be called with the keyword ``argument``."""
-    parameters = inspect.signature(made).parameters
-    return argument in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
 
 def _module_of(kind: type) -> str:
     """An importable name: a class of a script run as ``__main__`` goes by its file."""
