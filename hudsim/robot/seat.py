@@ -72,7 +72,9 @@ class Seat:
         self._loop = asyncio.get_running_loop()
         self._due_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._gone = False
         self._closing: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._newest = 0
         self._played: deque[str] = deque(maxlen=64)
         self._left = self._come = 0  # deliveries left to the loop thread, and those that have come to it
@@ -101,18 +103,24 @@ class Seat:
             error = HudsimError(f"the server failed: {type(ours).__name__}: {ours}")
             end = End.of(error)
         finally:
-            self._disarm()
-            if self._timer is not None:
-                self._timer.cancel()
-            slot, self._slot = self._slot, None
-            if slot is not None:
-                slot.seat = None  # it is told by the error, or cannot be told any more
-                await self._house.end(slot, end, error)
-            if error is not None and not isinstance(error, LinkError):
-                await self._say_goodbye(error)
-            if self._closing is not None:
-                await self._closing
-            self._outbox.close()
+            try:
+                await self._leave(end, error)
+            finally:
+                self._outbox.close()
+
+    async def _leave(self, end: End, error: HudsimError | None) -> None:
+        """Give the slot up, and say why if there is somebody to tell."""
+        self._gone = True
+        if self._timer is not None:
+            self._timer.cancel()
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.seat = None  # it is told by the error, or cannot be told any more
+            await self._house.end(slot, end, error)
+        if error is not None and not isinstance(error, LinkError):
+            await self._say_goodbye(error)
+        if self._closing is not None:
+            await self._closing
 
     def show(self, delivery: Delivery) -> None:
         """What the sim thread has for this agent."""
@@ -179,6 +187,7 @@ class Seat:
                 self._disarm()  # a reset takes as long as it takes
                 self._link.open_gate()
                 self._outbox.new_episode()
+                self._newest = 0
                 self._slot = slot = await self._house.claim(token)
                 slot.seat = self
                 self._played.append(str(slot.token))
@@ -236,7 +245,7 @@ class Seat:
     def _look_at(self, when_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when_s, self._look)
+        self._timer = None if self._gone else self._loop.call_at(when_s, self._look)
 
     def _look(self) -> None:
         """The timer: what was due then may have come since, and something else be due later."""
@@ -259,5 +268,5 @@ class Seat:
         first = self._newest == 0
         name, seconds = ("warmup_s", timing.warmup_s) if first else ("policy_deadline_s", timing.policy_deadline_s)
         error = PolicyDeadline(f"no action for observation {self._newest} within {name} = {seconds:g} s")
-        self._ending = asyncio.ensure_future(self._house.end(slot, End.of(error), error))
+        self._ending = asyncio.create_task(self._house.end(slot, End.of(error), error))
         self.dismiss(error)

@@ -235,7 +235,10 @@ class RobotServer:
         if not slot.live:
             return
         assert slot.token is not None
-        record = await self._patiently(self._engine.finish(slot.index, slot.token, end, error))
+        try:
+            record = await self._patiently(self._engine.finish(slot.index, slot.token, end, error))
+        except SimHung:
+            return  # which ended it, with a record
         self._delivered([Delivery(slot.index, slot.token, 0, result=record)])
 
     # From the sim thread --------------------------------------------------------------------------------------

@@ -343,3 +343,17 @@ async def test_an_inline_world_whose_step_does_not_come_back_is_left_behind() ->
         await asyncio.sleep(0.1)
         async with asyncio.timeout(4.5):
             await world.stop()
+
+
+@on_loop
+async def test_an_agent_that_leaves_a_hanging_world_leaves_nothing_behind() -> None:
+    async with inline(SlowStep, step_for_s=1.5, watchdog_s=0.4) as world:
+        async with joined(world) as (robot, episode):
+            await play(robot, 1)
+            await robot.send_action(zeros(robot))
+            await asyncio.sleep(0.1)
+        async with asyncio.timeout(4.0):
+            record = await world.result(episode.token)
+            assert record["end"] == "aborted(sim_hung)"
+            while any(task.get_name() == "hudsim-outbox" for task in asyncio.all_tasks()):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)

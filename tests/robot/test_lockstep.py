@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,11 @@ from tests.robot.playing import first_of, joined, metric, play, zeros
 from tests.robot.worlds import Card, Cards, HudPair, SlowReset, inline
 
 CARD = Card.read
+
+
+def resident_mb() -> float:
+    """Memory of this process, which is the server's too."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
 @on_loop
@@ -349,6 +356,7 @@ async def test_an_episode_that_nobody_claims_gives_up() -> None:
 async def test_who_acts_on_without_reading_is_sent_away_and_costs_no_memory() -> None:
     async with inline(width=480, height=480) as world, joined(world) as (robot, episode):
         robot._link._ws.transport.pause_reading()
+        before = resident_mb()
         for _ in range(400):  # 280 MB of answers, were they all kept
             try:
                 await robot.send_action(zeros(robot), obs_index=None)
@@ -358,6 +366,7 @@ async def test_who_acts_on_without_reading_is_sent_away_and_costs_no_memory() ->
         record = await world.result(episode.token)
         assert record["end"] == "aborted(protocol_error)"
         assert "unread" in record["message"]
+        assert resident_mb() - before < 100
 
 
 @on_loop
