@@ -6,8 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hudsim.bridge import Bridge, Capability, Episode
+    from hudsim.bridge import Bridge, Episode
+    from hudsim.capability import Capability
     from hudsim.contract import Contract, Feature
+    from hudsim.environment import Answer, Environment, load_environment
+    from hudsim.eval import (
+        Agent,
+        Job,
+        LocalRuntime,
+        Run,
+        Runtime,
+        Shared,
+        SubprocessRuntime,
+        Task,
+        Taskset,
+        Trace,
+    )
+    from hudsim.graders import EvaluationResult, SubScore, combine
     from hudsim.robot.adapter import Adapter
     from hudsim.robot.agent import RobotAgent
     from hudsim.robot.bridge import Observation, RobotBridge, VectorRobotBridge
@@ -18,19 +33,35 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adapter",
+    "Agent",
+    "Answer",
     "Bridge",
     "Capability",
     "Contract",
+    "Environment",
     "Episode",
+    "EvaluationResult",
     "Feature",
+    "Job",
+    "LocalRuntime",
     "Model",
     "Observation",
     "RobotAgent",
     "RobotBridge",
     "RobotClient",
     "RobotEndpoint",
+    "Run",
+    "Runtime",
+    "Shared",
+    "SubScore",
+    "SubprocessRuntime",
+    "Task",
+    "Taskset",
+    "Trace",
     "VectorRobotBridge",
     "__version__",
+    "combine",
+    "load_environment",
     "serve_bridge",
 ]
 
@@ -39,18 +70,34 @@ __version__: str
 # Name -> the module that defines it, imported at first use: `import hudsim` must stay quick and bring no simulator.
 _HOMES = {
     "Adapter": "hudsim.robot.adapter",
+    "Agent": "hudsim.eval",
+    "Answer": "hudsim.environment",
     "Bridge": "hudsim.bridge",
-    "Capability": "hudsim.bridge",
+    "Capability": "hudsim.capability",
     "Contract": "hudsim.contract",
+    "Environment": "hudsim.environment",
     "Episode": "hudsim.bridge",
+    "EvaluationResult": "hudsim.graders",
     "Feature": "hudsim.contract",
+    "Job": "hudsim.eval",
+    "LocalRuntime": "hudsim.eval",
     "Model": "hudsim.robot.model",
     "Observation": "hudsim.robot.bridge",
     "RobotAgent": "hudsim.robot.agent",
     "RobotBridge": "hudsim.robot.bridge",
     "RobotClient": "hudsim.robot.client",
     "RobotEndpoint": "hudsim.robot.endpoint",
+    "Run": "hudsim.eval",
+    "Runtime": "hudsim.eval",
+    "Shared": "hudsim.eval",
+    "SubScore": "hudsim.graders",
+    "SubprocessRuntime": "hudsim.eval",
+    "Task": "hudsim.eval",
+    "Taskset": "hudsim.eval",
+    "Trace": "hudsim.eval",
     "VectorRobotBridge": "hudsim.robot.bridge",
+    "combine": "hudsim.graders",
+    "load_environment": "hudsim.environment",
     "serve_bridge": "hudsim.robot.process",
 }
 

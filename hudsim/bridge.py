@@ -4,39 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Bridge", "Capability", "Episode"]
+from hudsim.capability import Capability
 
-
-@dataclass(frozen=True)
-class Capability:
-    """Where and how an agent reaches one thing that an environment serves.
-
-    ``name`` is the capability's own name (``robot``), ``protocol`` what is spoken there (``hudsim/1``,
-    ``ssh/2``), ``url`` where (with its bearer token, if it needs one), ``params`` what the protocol wants
-    told beforehand: for a robot ``{"contract": {...}}``. All of it is plain JSON.
-    """
-
-    name: str
-    protocol: str
-    url: str
-    params: dict[str, Any] = field(default_factory=dict)
-
-    def to_manifest(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {"name": self.name, "protocol": self.protocol, "url": self.url, "params": self.params}
-
-    @classmethod
-    def from_manifest(cls, manifest: Mapping[str, Any]) -> Capability:
-        """From the JSON form; keys that this version does not know are left out."""
-        return cls(
-            name=str(manifest["name"]),
-            protocol=str(manifest["protocol"]),
-            url=str(manifest["url"]),
-            params=dict(manifest.get("params") or {}),
-        )
+__all__ = ["Bridge", "Episode"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +42,11 @@ class Bridge(ABC):
     An environment calls ``start`` once, then for each episode ``reset`` → (the agent works through
     ``capability``) → ``result``, at last ``stop``. All are coroutines on one event loop and none blocks it.
     """
+
+    @property
+    def slots(self) -> int | None:
+        """How many episodes it can hold at once. None: any number."""
+        return 1
 
     @abstractmethod
     async def start(self) -> None:

@@ -15,6 +15,12 @@
     │   ├── NoSuchCapability        no such path; lists those there are                HTTP 404
     │   ├── FrameTooLarge           a frame over ``limits.max_frame_bytes``                1009
     │   └── LinkLost                the peer is gone: EOF, reset, killed
+    ├── TaskError                   a task cannot be started or graded
+    │   ├── TemplateError           its template raised, or does not yield as it must
+    │   ├── NoTask                  nothing was started here, or it has been graded already
+    │   └── EnvironmentFailed       the environment did not come up, or died
+    ├── AgentError                  the agent raised, or is none
+    ├── StoreError                  the record cannot be kept or read
     └── EpisodeError                the episode cannot go on
         ├── EpisodeOver             it has ended already
         ├── PolicyDeadline          no action in time                                      4408
@@ -38,10 +44,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 __all__ = [
+    "AgentError",
     "BearerError",
     "ConnectError",
     "ContractError",
     "DecodeError",
+    "EnvironmentFailed",
     "EpisodeError",
     "EpisodeOver",
     "FrameTooLarge",
@@ -50,6 +58,7 @@ __all__ = [
     "LinkLost",
     "NoFreeSlot",
     "NoSuchCapability",
+    "NoTask",
     "OriginError",
     "PolicyDeadline",
     "PolicyFailed",
@@ -58,6 +67,9 @@ __all__ = [
     "SimFailed",
     "SimHung",
     "SlotTaken",
+    "StoreError",
+    "TaskError",
+    "TemplateError",
     "UnknownName",
     "UsageError",
     "WireError",
@@ -174,6 +186,42 @@ class LinkLost(LinkError):
     """The peer is gone: end of file, reset or killed. Not *slow*: silence alone never raises this."""
 
     name = "link_lost"
+
+
+class TaskError(HudsimError):
+    """A task cannot be started or graded."""
+
+    name = "task"
+
+
+class TemplateError(TaskError):
+    """A task's template raised, or does not yield as it must. The message names template, phase and place."""
+
+    name = "template"
+
+
+class NoTask(TaskError):
+    """Nothing was started in this session, or it has been graded or cancelled already."""
+
+    name = "no_task"
+
+
+class EnvironmentFailed(TaskError):
+    """The environment did not come up, or its process died. Says nothing about the agent."""
+
+    name = "environment_failed"
+
+
+class AgentError(HudsimError):
+    """The agent raised; the message says what and where."""
+
+    name = "agent"
+
+
+class StoreError(HudsimError):
+    """The record of a run cannot be kept, or read."""
+
+    name = "store"
 
 
 class EpisodeError(HudsimError):

@@ -17,8 +17,8 @@ import pytest
 
 import hudsim
 
-LINKED = ("adapters", "bench", "bridges", "policies")
-DATA = {".json", ".obj", ".onnx", ".png", ".stl", ".xml"}
+LINKED = ("adapters", "bench", "bridges", "coding_envs", "policies")
+DATA = {".json", ".jsonl", ".md", ".obj", ".onnx", ".png", ".stl", ".toml", ".txt", ".xml"}
 HEAVY = ("av", "cv2", "gymnasium", "mujoco", "torch")
 
 # One worker builds, once.

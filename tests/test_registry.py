@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 
 from hudsim import registry
+from hudsim.agents import Answer, Noop, Oracle
 from hudsim.errors import UnknownName, UsageError
 from hudsim.registry.arguments import Arguments
 from hudsim.robot.agent import RobotAgent
 from hudsim.robot.bridge import RobotBridge
 from hudsim.robot.chunks import RealTimeChunking, RecedingHorizon, TemporalEnsemble
+from tests.agents.environments import asking, run_alone
+from tests.asyncrun import on_loop
 
 MINE = """
 from hudsim import Adapter, Model, RobotAgent, RobotBridge
@@ -56,6 +60,24 @@ def number() -> int:
     return 3
 
 three = 3
+
+async def alone(run) -> None: ...
+async def lonely() -> None: ...
+
+class Talker:
+    def __init__(self, text: str = "hello", times: int = 1) -> None:
+        if times < 1:
+            raise ValueError(f"{times} times")
+        self.text = text
+    async def __call__(self, run) -> None: ...
+
+talker = Talker("already")
+still = Still()
+
+def talking(text: str) -> Talker:
+    return Talker(text)
+
+def blocking(run) -> None: ...
 """
 
 
@@ -220,6 +242,83 @@ def test_an_adapter_of_ones_own_stands_before_a_model_but_not_before_an_agent(mi
         still.agent(adapter="mine.py")
     with pytest.raises(UnknownName, match="no adapter 'openpi'"):
         still.agent(adapter="openpi")
+
+
+def test_every_policy_is_an_agent_and_so_are_those_without_a_model() -> None:
+    assert set(registry.agents()) == {"noop", "oracle", *registry.policies()}
+    assert registry.agent("noop") == Noop()
+    assert isinstance(registry.agent("oracle"), Oracle)
+    mpc, hold = registry.agent("mpc"), registry.agent("hold", {"chunk": 3})
+    assert isinstance(mpc, RobotAgent)
+    assert isinstance(mpc.chunks, RealTimeChunking)
+    assert isinstance(hold, RobotAgent)
+
+
+@pytest.mark.parametrize("text", ["3", "", "a:b", "http://x/?y"])
+def test_an_answer_is_an_agent(text: str) -> None:
+    assert registry.agent(f"answer:{text}") == Answer(text)
+
+
+def test_an_agent_of_ones_own_is_one_or_makes_one(mine: str) -> None:
+    def made(attribute: str, **settings: Any) -> Any:
+        return registry.agent(f"{mine}:{attribute}", settings)
+
+    assert made("alone").__name__ == "alone"
+    assert made("talker").text == "already"
+    assert made("Talker").text == "hello"
+    assert made("Talker", text="bye", times=2).text == "bye"
+    assert made("talking", text="bye").text == "bye"
+    for attribute in ("Still", "still", "agent"):
+        assert isinstance(made(attribute), RobotAgent)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        ("mine:Talker", {"txet": "x"}, r"no mine:Talker setting 'txet'; did you mean 'text'\? There are: text, times"),
+        ("mine:alone", {"text": "x"}, r"no mine:alone setting 'text'\. There are none"),
+        ("mine:talker", {"text": "x"}, "There are none"),
+        ("noop", {"text": "x"}, r"no noop setting 'text'"),
+        ("answer:3", {"text": "x"}, r"no answer:3 setting 'text'"),
+        ("hold", {"chunks": 2}, "did you mean 'chunk'"),
+        ("mine:Talker", {"times": 0}, "agent mine:Talker cannot be made: 0 times"),
+        ("mine:talking", {}, "agent mine:talking cannot be made: .*'text'"),
+        ("mine:blocking", {}, "agent mine:blocking cannot be made: .*'run'"),
+        ("mine:lonely", {}, "agent mine:lonely cannot be called with a run alone: too many positional"),
+        ("mine:number", {}, "agent mine:number is a int; expected a coroutine function of a run"),
+        ("mine:three", {}, "agent mine:three is a int; expected"),
+        ("mine:World", {}, "agent mine:World is a World; expected"),
+        ("mine:Tolker", {}, "did you mean 'Talker'"),
+        ("orcale", {}, r"no agent 'orcale'; did you mean 'oracle'\?.*answer:TEXT.*scripted"),
+        ("mine.py", {}, r"agent mine\.py is a file"),
+        ("ws://somewhere", {}, "agent ws://somewhere: got the scheme ws://"),
+    ],
+)
+def test_what_is_no_agent_is_refused_with_what_was_expected(
+    mine: str, name: str, settings: Mapping[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        registry.agent(name.replace("mine:", f"{mine}:"), settings)
+    assert re.search(said, str(refused.value).replace(mine, "mine"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ({"policy": "hold"}, "this run has no robot"),
+        ({"policy": "hudsim.policies.hold:Hold", "settings": {"chunk": 2}}, "this run has no robot"),
+        ({"policy": "hold", "settings": {"chunks": 2}}, "no hold setting 'chunks'; did you mean 'chunk'"),
+        ({"policy": "holt"}, "no policy 'holt'; did you mean 'hold'"),
+        ({"policy": "oracle"}, "no policy 'oracle'"),
+        ({"policy": "builtins:exit"}, "no policy 'builtins:exit'"),
+        ({"policy": "hudsim.agents:Noop"}, "no policy 'hudsim.agents:Noop'"),
+    ],
+)
+@on_loop
+async def test_an_oracle_calls_nothing_that_is_no_policy(reference: Mapping[str, Any], said: str) -> None:
+    run = await run_alone(asking(reference), registry.agent("oracle"))
+    assert run.end == "error"
+    assert said in str(run.error)
 
 
 def test_a_class_without_a_constructor_of_its_own_takes_nothing() -> None:

@@ -47,6 +47,8 @@ class ArmBridge(VectorRobotBridge):
         When an episode is cut off. None: the task's own (4, 8 and 12 s).
 
     ``reset`` takes ``difficulty``: ``easy``, ``medium`` or ``hard``, how far starts vary.
+    An episode's record has its parts in ``info``: how far each step of the task ever was, 0 … 1 (lift: ``reached``,
+    ``grasped``, ``lifted``, ``held``; see each goal's ``parts``), all 1 once success has held.
     Raises :class:`~hudsim.errors.UsageError` for what cannot be, also for cameras without OpenGL.
     """
 
@@ -101,6 +103,8 @@ class ArmBridge(VectorRobotBridge):
         self._progress = np.zeros(n)
         self._reward = np.zeros(n)
         self._success = np.zeros(n, np.bool_)
+        self._first = [self._scene(slot) for slot in range(n)]
+        self._parts: list[dict[str, float]] = [{} for _ in range(n)]
         self._changed = np.ones(n, np.bool_)  # since its cameras were rendered
         self._images: dict[str, NDArray[np.uint8]] = {}
 
@@ -115,7 +119,8 @@ class ArmBridge(VectorRobotBridge):
             self._command_velocity[slot] = 0.0
             self._ticks[slot] = self._held[slot] = 0
             self._reward[slot] = 0.0
-            scene = self._scene(slot)
+            self._first[slot] = scene = self._scene(slot)
+            self._parts[slot] = {**self._goal.parts(scene, scene), "held": 0.0}
             self._progress[slot] = self._goal.progress(scene)
             self._success[slot] = self._goal.success(scene)
             self._changed[slot] = True
@@ -161,7 +166,15 @@ class ArmBridge(VectorRobotBridge):
         finished = self._held[slot] == self._held_ticks
         self._reward[slot] = (progress - self._progress[slot]) / 2 + (0.5 if finished else 0.0)
         self._progress[slot], self._success[slot] = progress, success
+        self._note_parts(slot, scene)
         return True
+
+    def _note_parts(self, slot: int, scene: Scene) -> None:
+        """Keep the best that each part of the task ever was; with the last tick of the hold all are done."""
+        parts, held = self._parts[slot], int(self._held[slot]) / self._held_ticks
+        now = {**self._goal.parts(self._first[slot], scene), "held": held}
+        for name, value in now.items():
+            parts[name] = 1.0 if held >= 1.0 else max(parts.get(name, 0.0), value)
 
     def _scene(self, slot: int) -> Scene:
         """In plain floats and one slot at a time: vector arithmetic may round differently with the slots' number."""
@@ -221,6 +234,9 @@ class ArmBridge(VectorRobotBridge):
                 self._cameras.render(data, name, self._images[name][slot])
         self._changed[:] = False
         return self._images
+
+    def results(self, slot: int) -> dict[str, Any]:
+        return dict(self._parts[slot])
 
     def capability_params(self) -> dict[str, Any]:
         """What a planner needs to know of the arm: its MJCF alone, joint names, rest posture, velocity limits."""

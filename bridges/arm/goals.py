@@ -36,6 +36,11 @@ DIFFICULTIES = {
 }
 
 _MIDDLE = (0.50, 0.0)
+_AT_MARKER = 0.02  # m
+_HEIGHT = 0.10  # m
+_TOUCH = 0.1  # N
+_ON_DISC = 0.03  # m
+_IN_TOUCH = 0.05  # m from the tip to the cube's centre: half a finger, the cube's half diagonal, and a little
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,20 @@ class Goal(ABC):
     def progress(self, scene: Scene) -> float:
         """How near the goal is, 0 (far) … 1 (there)."""
 
+    @abstractmethod
+    def parts(self, first: Scene, scene: Scene) -> dict[str, float]:
+        """How much is done now of each step on the way, in order, 0 … 1. ``first`` is how the episode began."""
+
+
+def _covered(first: float, now: float, enough: float) -> float:
+    """The share of a way that is covered: 0 at the distance ``first`` and beyond, 1 within ``enough`` [m].
+
+    In whole thousandths: what moves by itself while it settles has covered nothing.
+    """
+    if now <= enough:
+        return 1.0
+    return 0.0 if now >= first else math.floor((first - now) / (first - enough) * 1000) / 1000
+
 
 def _closeness(a: Vector, b: Vector, scale: float) -> float:
     """1 at distance 0, 0.24 at ``scale`` [m], towards 0 beyond."""
@@ -104,10 +123,14 @@ class Reach(Goal):
         return Start(np.zeros(3), 0.0, target)
 
     def success(self, scene: Scene) -> bool:
-        return math.dist(scene.tip, scene.target) < 0.02
+        return math.dist(scene.tip, scene.target) < _AT_MARKER
 
     def progress(self, scene: Scene) -> float:
         return _closeness(scene.tip, scene.target, 0.2)
+
+    def parts(self, first: Scene, scene: Scene) -> dict[str, float]:
+        """``reached``: of the tip's way to the marker."""
+        return {"reached": _covered(math.dist(first.tip, first.target), math.dist(scene.tip, scene.target), _AT_MARKER)}
 
 
 class Lift(Goal):
@@ -122,11 +145,25 @@ class Lift(Goal):
 
     def success(self, scene: Scene) -> bool:
         """The cube's underside is 10 cm up and both fingers press on it."""
-        return scene.object[2] - HALF >= 0.10 and min(scene.touch) > 0.1
+        return scene.object[2] - HALF >= _HEIGHT and min(scene.touch) > _TOUCH
 
     def progress(self, scene: Scene) -> float:
-        height = min(max((scene.object[2] - HALF) / 0.10, 0.0), 1.0)
-        return 0.4 * _closeness(scene.tip, scene.object, 0.2) + 0.6 * height
+        return 0.4 * _closeness(scene.tip, scene.object, 0.2) + 0.6 * self._height(scene)
+
+    def parts(self, first: Scene, scene: Scene) -> dict[str, float]:
+        """``reached``: of the tip's way to the cube; ``grasped``: it is between the fingers and both press on it;
+        ``lifted``: of its way up, in that grip (a cube that is knocked up is not lifted).
+        """
+        far, near = math.dist(first.tip, first.object), math.dist(scene.tip, scene.object)
+        grasped = near < HALF and min(scene.touch) > _TOUCH
+        return {
+            "reached": _covered(far, near, HALF),
+            "grasped": float(grasped),
+            "lifted": self._height(scene) if grasped else 0.0,
+        }
+
+    def _height(self, scene: Scene) -> float:
+        return min(max((scene.object[2] - HALF) / _HEIGHT, 0.0), 1.0)
 
 
 class Push(Goal):
@@ -144,11 +181,24 @@ class Push(Goal):
 
     def success(self, scene: Scene) -> bool:
         """The cube stands on the table, its centre within 3 cm of the disc's."""
-        return math.dist(scene.object[:2], scene.target[:2]) < 0.03 and scene.object[2] < HALF + 0.01
+        return math.dist(scene.object[:2], scene.target[:2]) < _ON_DISC and _on_the_table(scene)
 
     def progress(self, scene: Scene) -> float:
         near = _closeness(scene.object[:2], scene.target[:2], 0.2)
         return 0.3 * _closeness(scene.tip, scene.object, 0.2) + 0.7 * near
+
+    def parts(self, first: Scene, scene: Scene) -> dict[str, float]:
+        """``reached``: of the tip's way to where the fingers touch the cube; ``pushed``: of the cube's way to the
+        disc, along the table.
+        """
+        far, near = math.dist(first.tip, first.object), math.dist(scene.tip, scene.object)
+        left = math.dist(scene.object[:2], scene.target[:2])
+        way = _covered(math.dist(first.object[:2], first.target[:2]), left, _ON_DISC)
+        return {"reached": _covered(far, near, _IN_TOUCH), "pushed": way if _on_the_table(scene) else 0.0}
+
+
+def _on_the_table(scene: Scene) -> bool:
+    return scene.object[2] < HALF + 0.01
 
 
 GOALS: dict[str, Goal] = {goal.name: goal for goal in (Reach(), Lift(), Push())}

@@ -10,13 +10,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hudsim.cli import contract
+from hudsim.cli import contract, task
 from hudsim.cli.bench import bench
 from hudsim.cli.check import check
 from hudsim.cli.diff import diff
+from hudsim.cli.evaluate import eval_
+from hudsim.cli.init import init
+from hudsim.cli.jobs import jobs
 from hudsim.cli.listing import list_
 from hudsim.cli.run import run
 from hudsim.cli.serve import serve
+from hudsim.cli.show import show
 from hudsim.errors import HudsimError, UsageError
 
 __all__ = ["app"]
@@ -56,7 +60,7 @@ def _interrupted(words: str) -> typer.Exit:
 
 app = typer.Typer(
     cls=_Commands,
-    help="Run a policy against a world, on time, and say what happened.",
+    help="Run a policy against a world, or an agent through graded tasks, on time, and say what happened.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # boxes leave a third of the width to the words
@@ -64,9 +68,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command("eval")(eval_)
+app.command()(jobs)
+app.command()(show)
 app.command()(serve)
-app.command()(check)
+app.add_typer(task.commands, name="task")
 app.command("list")(list_)
+app.command()(init)
+app.command()(check)
 app.add_typer(contract.commands, name="contract")
 app.command()(diff)
 app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})(bench)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,20 @@ import typer
 from hudsim.cli.output import reserve_stdout
 from hudsim.errors import SimFailed, UsageError
 
-__all__ = ["AsJson", "Cameras", "Mode", "Rate", "Seed", "Settings", "Watchdog", "World", "blamed", "read_settings"]
+__all__ = [
+    "AsJson",
+    "Cameras",
+    "Mode",
+    "Rate",
+    "Runs",
+    "Seed",
+    "Settings",
+    "Watchdog",
+    "World",
+    "blamed",
+    "read_settings",
+    "typed",
+]
 
 _MODES = ("lockstep", "paced", "realtime")
 
@@ -60,6 +74,7 @@ Seed = Annotated[int, typer.Option(metavar="S", min=0, help="The first episode's
 Watchdog = Annotated[
     float, typer.Option(metavar="S", min=0.1, max=1e6, help="Seconds that a step may take before the world has hung.")
 ]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where jobs are kept.")]
 AsJson = Annotated[bool, typer.Option("--json", callback=_as_json, help="Print one JSON document on stdout.")]
 
 
@@ -80,6 +95,16 @@ def read_settings(words: Iterable[str] | None) -> dict[str, Any]:
         except json.JSONDecodeError:
             settings[key] = value
     return settings
+
+
+def typed(context: typer.Context) -> Iterator[tuple[str, str, Any]]:
+    """What was given on the command line, as (option's first word, parameter's name, value); "" for an argument."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = parameter.opts[0] if parameter.param_type_name == "option" else ""
+            yield option, name, context.params[name]
 
 
 @contextmanager

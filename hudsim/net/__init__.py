@@ -1,9 +1,26 @@
-"""Sockets only: a WebSocket server routed by path, a client with typed errors, bearer tokens, JSON-RPC."""
+"""Sockets only: a WebSocket server routed by path, a client with typed errors, bearer tokens, JSON-RPC, tunnels."""
 
 from hudsim.net.address import Address
 from hudsim.net.client import connect
-from hudsim.net.link import Link
+from hudsim.net.dial import dial
+from hudsim.net.host import host_id
+from hudsim.net.link import UNREACHABLE, Link
 from hudsim.net.rpc import RpcClient, serve_rpc
 from hudsim.net.server import Server, Text
+from hudsim.net.splice import QUEUE, cut, splice
 
-__all__ = ["Address", "Link", "RpcClient", "Server", "Text", "connect", "serve_rpc"]
+__all__ = [
+    "QUEUE",
+    "UNREACHABLE",
+    "Address",
+    "Link",
+    "RpcClient",
+    "Server",
+    "Text",
+    "connect",
+    "cut",
+    "dial",
+    "host_id",
+    "serve_rpc",
+    "splice",
+]

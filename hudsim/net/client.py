@@ -27,9 +27,13 @@ async def connect(
     *,
     timeout_s: float = DIAL_TIMEOUT_S,
     max_frame_bytes: int = 64 << 20,
+    max_queue: int | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Link:
     """A connection to ``address``. No compression, no keepalive pings: silence is only slow.
+
+    ``max_queue``: so many frames may wait to be received before no more is read from the socket, and the peer feels
+    it. None: any number, so that a newer one is always at hand.
 
     Raises :class:`~hudsim.errors.ConnectError` (refused, or nothing said within ``timeout_s``),
     :class:`~hudsim.errors.BearerError`, :class:`~hudsim.errors.OriginError`,
@@ -48,7 +52,7 @@ async def connect(
                 open_timeout=None,
                 close_timeout=CLOSE_TIMEOUT_S,
                 max_size=max_frame_bytes,
-                max_queue=None,
+                max_queue=max_queue,
                 proxy=None,
                 **options,
             )

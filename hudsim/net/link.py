@@ -5,26 +5,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import Any
+import struct
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from hudsim.errors import FrameTooLarge, HudsimError, LinkLost
+from hudsim.errors import ConnectError, FrameTooLarge, HudsimError, LinkLost
 from hudsim.net.gate import Gate
 
-__all__ = ["CLOSE_TIMEOUT_S", "Link", "tune"]
+__all__ = ["CLOSE_TIMEOUT_S", "RESET", "UNREACHABLE", "Link", "tune"]
+
+R = TypeVar("R")
 
 CLOSE_TIMEOUT_S = 1.0
 """How long a closing handshake may take before the socket is cut."""
+
+UNREACHABLE = 4502
+"""The close code of a server that could not reach what it stands before; the reason names that."""
+
+RESET = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER with which closing a socket resets it."""
 
 
 class Link:
     """Frames both ways. Silence never ends it; the peer's end, a reset or a frame too large does.
 
     Every method raises :class:`~hudsim.errors.LinkLost` once the peer is gone, or
-    :class:`~hudsim.errors.FrameTooLarge` if a frame was over the limit; ``peer`` names it in messages.
+    :class:`~hudsim.errors.FrameTooLarge` if a frame was over the limit, or :class:`~hudsim.errors.ConnectError` if the
+    peer stands before something that it could not reach; ``peer`` names it in messages. Each error's ``data`` holds
+    the close frame's ``close_code`` (None: there was none) and ``close_reason``.
     """
 
     def __init__(self, connection: Connection, peer: str) -> None:
@@ -74,6 +86,32 @@ class Link:
         """Until the connection is closed, by whichever end."""
         await self._ws.wait_closed()
 
+    async def while_open(self, work: Coroutine[Any, Any, R]) -> R:
+        """What ``work`` gives. If the link ends first, ``work`` is cancelled and the link's end raised."""
+        working = asyncio.ensure_future(work)
+        ended = asyncio.ensure_future(self.ended())
+        try:
+            await asyncio.wait({working, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+            if not working.done():
+                working.cancel()
+                await asyncio.wait({working})
+        if working.cancelled():
+            raise self._lost(self._ws.protocol.close_exc)
+        return working.result()
+
+    def gone(self) -> HudsimError | None:
+        """How the link ends or has ended, as far as that shows while nobody receives. None: it does not."""
+        state, transport = self._ws.protocol.state, self._ws.transport
+        if state is State.CLOSED:
+            return self._lost(self._ws.protocol.close_exc)
+        if state is State.CLOSING:
+            return LinkLost(f"{self.peer}: the connection is being closed", close_code=None, close_reason="")
+        if transport.is_closing() or _socket(transport).getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            return LinkLost(f"{self.peer} is gone without a goodbye", close_code=None, close_reason="")
+        return None
+
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close with a code and a reason (cut at 120 bytes). Idempotent; ends within the closing timeout."""
         short = reason.encode()[:120].decode(errors="ignore")
@@ -84,6 +122,13 @@ class Link:
         """Cut the connection without a word."""
         self._ws.transport.abort()
 
+    def reset(self) -> None:
+        """Cut it so that the peer learns of it at once, whatever it has not read yet, which is lost."""
+        transport = self._ws.transport
+        if not transport.is_closing():  # else its descriptor may be somebody else's by now
+            _socket(transport).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            transport.abort()
+
     @property
     def extensions(self) -> list[Any]:
         """The WebSocket extensions that were agreed on: none, ever."""
@@ -92,10 +137,18 @@ class Link:
     def _lost(self, closed: ConnectionClosed) -> HudsimError:
         code = closed.rcvd.code if closed.rcvd else (closed.sent.code if closed.sent else None)
         reason = closed.rcvd.reason if closed.rcvd else (closed.sent.reason if closed.sent else "")
+        end: dict[str, Any] = {"close_code": code, "close_reason": reason}
         if code == FrameTooLarge.code:
-            return FrameTooLarge(f"{self.peer}: a frame is over the size limit ({reason or 'no more is known'})")
+            return FrameTooLarge(f"{self.peer}: a frame is over the size limit ({reason or 'no more is known'})", **end)
+        if code == UNREACHABLE:
+            return ConnectError(f"{self.peer} cannot reach {reason}", **end)
         how = f"closed the connection with {code} {reason}".rstrip() if code else "is gone without a goodbye"
-        return LinkLost(f"{self.peer} {how}", close_code=code)
+        return LinkLost(f"{self.peer} {how}", **end)
+
+
+def _socket(transport: asyncio.Transport) -> socket.socket:
+    sock: socket.socket = transport.get_extra_info("socket")
+    return sock
 
 
 def tune(connection: Connection, *, local: bool) -> None:

@@ -7,8 +7,6 @@ import errno
 import hmac
 import json
 import logging
-import os
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -21,6 +19,7 @@ from websockets.http11 import Request, Response
 
 from hudsim.errors import HudsimError, UsageError
 from hudsim.net.address import Address
+from hudsim.net.dial import words
 from hudsim.net.link import CLOSE_TIMEOUT_S, Link, tune
 
 __all__ = ["Handler", "Server", "Text"]
@@ -44,6 +43,8 @@ class Server:
         The token that admits; None or "" lets everybody in (it must be asked for). Compared in constant time.
     max_frame_bytes
         A larger frame closes its connection with 1009.
+    max_queue
+        So many frames of a connection may wait to be received before no more is read from its socket.
     """
 
     def __init__(
@@ -53,12 +54,14 @@ class Server:
         bearer: str | None,
         pages: Mapping[str, Text] | None = None,
         max_frame_bytes: int = 64 << 20,
+        max_queue: int = 64,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.routes = dict(routes)
         self.pages = dict(pages or {})
         self.bearer = bearer
         self.max_frame_bytes = max_frame_bytes
+        self._max_queue = max_queue
         self._tls = tls
         self._server: WsServer | None = None
         self._address: Address | None = None
@@ -77,14 +80,14 @@ class Server:
                 ping_interval=None,
                 close_timeout=CLOSE_TIMEOUT_S,
                 max_size=self.max_frame_bytes,
-                max_queue=64,
+                max_queue=self._max_queue,
                 server_header="hudsim",
                 ssl=self._tls,
                 logger=logging.getLogger("hudsim.net.websockets"),
             )
         except (OSError, UnicodeError) as error:
             hint = "; port 0 picks a free one" if getattr(error, "errno", None) == errno.EADDRINUSE else ""
-            raise UsageError(f"cannot listen on {host}:{port}: {_words(error)}{hint}") from None
+            raise UsageError(f"cannot listen on {host}:{port}: {words(error)}{hint}") from None
         bound = next(iter(self._server.sockets)).getsockname()
         self._address = Address(bound[0], bound[1], "/", self.bearer, self._tls is not None)
         return self._address
@@ -153,12 +156,6 @@ class Server:
 def _header(request: Request, name: str) -> str:
     """A header's value; one that is sent twice is none that can be relied on, but no error of ours either."""
     return ", ".join(request.headers.get_all(name))
-
-
-def _words(error: OSError | UnicodeError) -> str:
-    if isinstance(error, socket.gaierror | UnicodeError):
-        return "no such host"
-    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 def _problem(status: HTTPStatus, message: str) -> Response:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hudsim.errors import HudsimError, UsageError
-from hudsim.registry.arguments import Arguments
+from hudsim.errors import UsageError
+from hudsim.registry.arguments import Arguments, make
 from hudsim.registry.entry import Entry
 from hudsim.registry.names import find
 from hudsim.robot.adapter import Adapter
@@ -20,14 +20,9 @@ def make_adapter(name: str, *, privileged: bool) -> Adapter:
     Raises :class:`~hudsim.errors.UsageError` for what is not there or makes no adapter.
     """
     entry = find(name, "adapter", Entry(name, name, "") if ":" in name else None, {})
-    make = entry.load()
-    args = {"privileged": True} if privileged and "privileged" in Arguments.of(make).names else {}
-    try:
-        made = make(**args)
-    except HudsimError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"adapter {name} cannot be made: {error}") from error
+    maker = entry.load()
+    args = {"privileged": True} if privileged and "privileged" in Arguments.of(maker).names else {}
+    made = make(f"adapter {name}", maker, args)
     if not isinstance(made, Adapter):
         raise UsageError(f"adapter {name} is a {type(made).__name__}; expected a hudsim Adapter")
     return made

@@ -1,13 +1,15 @@
-"""``Arguments``: what a world or policy can be told, read off its signature."""
+"""``Arguments``: what a world, policy or agent can be told, read off its signature."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-__all__ = ["Arguments"]
+from hudsim.errors import HudsimError, UnknownName, UsageError
+
+__all__ = ["Arguments", "make"]
 
 _RESET_OWN = ("seed", "seeds", "slots")  # said by other means than settings
 
@@ -48,6 +50,22 @@ class Arguments:
             return cls({}, open=False)
         names, is_open = _keywords(reset, skip=1)
         return cls({name: default for name, default in names.items() if name not in _RESET_OWN}, is_open)
+
+    def check(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Raises :class:`~hudsim.errors.UnknownName` for a setting of ``name`` that is not taken."""
+        for key in settings:
+            if key not in self.names and not self.open:
+                raise UnknownName(f"{name} setting", key, self.names)
+
+
+def make(what: str, maker: Callable[..., Any], args: Mapping[str, Any]) -> Any:
+    """What ``maker`` makes of ``args``. Raises :class:`~hudsim.errors.UsageError` that says ``what`` cannot be made."""
+    try:
+        return maker(**args)
+    except HudsimError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what} cannot be made: {error}") from error
 
 
 def _keywords(made: Callable[..., Any], skip: int = 0) -> tuple[dict[str, Any], bool]:

@@ -9,12 +9,18 @@ from typing import Literal
 from hudsim.errors import UnknownName, UsageError
 from hudsim.registry.entry import Entry
 
-__all__ = ["FORMS", "Kind", "find", "policies", "worlds"]
+__all__ = ["FORMS", "Kind", "agents", "environments", "find", "policies", "worlds"]
 
-Kind = Literal["world", "policy", "adapter"]
+Kind = Literal["world", "policy", "adapter", "environment", "agent"]
 
 _ARM = "hudsim.bridges.arm.bridge:ArmBridge"
-_GROUPS = {"world": "hudsim.worlds", "policy": "hudsim.policies"}
+_ARM_TASKS = "hudsim.bridges.arm.tasks"
+_GROUPS: dict[Kind, str] = {
+    "world": "hudsim.worlds",
+    "policy": "hudsim.policies",
+    "environment": "hudsim.environments",
+    "agent": "hudsim.agents",
+}
 
 _WORLDS = [
     Entry("arm-reach", _ARM, "a 7-joint arm: bring its tip to a marker in the air", {"task": "reach"}),
@@ -39,8 +45,18 @@ _POLICIES = [
         chunks=("rtc", 1),  # it plans on from what is still to be executed, without a pause
     ),
 ]
+_ENVIRONMENTS = [
+    Entry("arm-reach", f"{_ARM_TASKS}:reach_tasks", "the arm brings its tip to a marker, from easy to hard"),
+    Entry("arm-lift", f"{_ARM_TASKS}:lift_tasks", "the arm picks up a cube, from easy to hard"),
+    Entry("arm-push", f"{_ARM_TASKS}:push_tasks", "the arm pushes a cube onto a disc, from easy to hard"),
+    Entry("letters", "hudsim.coding_envs.letters.tasks:tasks", "how often a letter stands in a word; text alone"),
+]
+_AGENTS = [
+    Entry("noop", "hudsim.agents:Noop", "do nothing and answer nothing: what nothing is worth"),
+    Entry("oracle", "hudsim.registry.agent_choice:oracle", "carry out each task's reference: must be worth 1"),
+]
 
-FORMS = {
+FORMS: dict[Kind, dict[str, str]] = {
     "world": {
         "gym:ID": "any Gymnasium environment: gym:HalfCheetah-v5, gym:module:factory, gym:file.py:factory",
         "mjcf:FILE.xml": "any MJCF file, for 1000 ticks: its actuators are the action, its named cameras the images",
@@ -49,8 +65,22 @@ FORMS = {
     },
     "policy": {"module:attr": "a Model of your own, or what makes one or a RobotAgent; file.py:attr too"},
     "adapter": {"module:attr": "an Adapter of your own, or what makes one; file.py:attr too"},
+    "environment": {
+        "FILE.py": "tasks of your own, and the environments they run in; a folder of such files too",
+        "FILE.jsonl": "rows of tasks, their environments declared in a .py file beside it; FILE.json too",
+        "module:attr": "a Taskset of your own; file.py:attr too",
+    },
+    "agent": {
+        "answer:TEXT": "answer TEXT to everything: what a guess is worth",
+        "module:attr": "an agent of your own, or what makes one or a Model; file.py:attr too",
+    },
 }
 """What may stand in a name's place, and one line about each."""
+
+_URLS: dict[Kind, str] = {
+    "world": ", expected ws:// or wss://, the url that `hudsim serve` printed",
+    "environment": ", expected tasks; the url of a server that runs them goes with --runtime",
+}
 
 
 def worlds() -> dict[str, Entry]:
@@ -61,6 +91,20 @@ def worlds() -> dict[str, Entry]:
 def policies() -> dict[str, Entry]:
     """The policies that have names: hudsim's, then those of installed packages (entry points ``hudsim.policies``)."""
     return _named(_POLICIES, "policy")
+
+
+def environments() -> dict[str, Entry]:
+    """The environments that have names and tasks: hudsim's, then those of installed packages (entry points
+    ``hudsim.environments``).
+    """
+    return _named(_ENVIRONMENTS, "environment")
+
+
+def agents() -> dict[str, Entry]:
+    """The agents that have names: hudsim's, every policy's, then those of installed packages (entry points
+    ``hudsim.agents``).
+    """
+    return _named([*_AGENTS, *policies().values()], "agent")
 
 
 def _named(own: Iterable[Entry], kind: Kind) -> dict[str, Entry]:
@@ -80,8 +124,7 @@ def find(name: str, kind: Kind, given: Entry | None, named: Mapping[str, Entry])
         return named[name]
     scheme, colon, _ = name.partition("://")
     if colon:
-        takes = ", expected ws:// or wss://, the url that `hudsim serve` printed" if kind == "world" else ""
-        raise UsageError(f"{kind} {name.partition('?')[0]}: got the scheme {scheme}://{takes}")
+        raise UsageError(f"{kind} {name.partition('?')[0]}: got the scheme {scheme}://{_URLS.get(kind, '')}")
     if name.endswith(".py"):
         what = "factory" if name.startswith("gym:") else "Class"
         raise UsageError(f"{kind} {name} is a file; expected what in it is meant, as in {name}:{what}")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hudsim.errors import HudsimError, UnknownName, UsageError
+from hudsim.errors import UsageError
 from hudsim.registry.adapter_choice import make_adapter
-from hudsim.registry.arguments import Arguments
+from hudsim.registry.arguments import Arguments, make
 from hudsim.registry.entry import Entry
 from hudsim.registry.names import find, policies
 from hudsim.robot.model import Model
@@ -59,7 +59,7 @@ class Policy:
         name, own_length = self.entry.chunks or ("receding" if length else None, None)
         name, length = chunks or name, length or (None if chunks else own_length)
         strategy = make_chunks(name, length) if name is not None else None
-        made = self._make()
+        made = make(f"policy {self.entry.name}", self.made, self.args)
         if isinstance(made, Model):
             between = None if adapter is None else make_adapter(adapter, privileged=made.needs_privileged)
             return RobotAgent(made, between, strategy, policy_rate_hz=rate_hz)
@@ -71,22 +71,12 @@ class Policy:
             raise UsageError(f"policy {self.entry.name} is a whole agent, its adapter its own; got adapter {adapter}")
         return made.rechunked(strategy, rate_hz)
 
-    def _make(self) -> Any:
-        try:
-            return self.made(**self.args)
-        except HudsimError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"policy {self.entry.name} cannot be made: {error}") from error
-
 
 def policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     """The policy of ``name`` with ``settings`` for what makes it. Raises as :func:`world` does."""
     given = Entry(name, name, "") if ":" in name else None
     entry = find(name, "policy", given, policies())
     made = entry.load()
-    takes = Arguments.of(made)
-    for key in settings or {}:
-        if key not in takes.names and not takes.open:
-            raise UnknownName(f"{name} setting", key, takes.names)
-    return Policy(entry, made, {**entry.args, **(settings or {})})
+    settings = settings or {}
+    Arguments.of(made).check(name, settings)
+    return Policy(entry, made, {**entry.args, **settings})

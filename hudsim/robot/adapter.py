@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from hudsim.contract import Contract
+from hudsim.errors import UsageError
 from hudsim.robot.bridge import Array
 
 __all__ = ["Adapter"]
@@ -49,3 +51,16 @@ class Adapter:
     def adapt_action(self, action: Array, data: Mapping[str, Array]) -> Array:
         """A last word on one action [*action shape] before it is sent; ``data`` is the newest observation."""
         return action
+
+    def fork(self) -> Self:
+        """This adapter for one more episode at the same time, of any world: a deep copy.
+
+        Override it if something in it is to be shared. Raises :class:`~hudsim.errors.UsageError` if something
+        cannot be copied.
+        """
+        try:
+            return copy.deepcopy(self)
+        except TypeError as error:
+            raise UsageError(
+                f"{type(self).__name__} cannot be copied for another episode: {error}; override fork()"
+            ) from error

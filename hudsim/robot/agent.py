@@ -1,36 +1,36 @@
-"""``RobotAgent``: a model, an adapter and a chunk strategy, playing one episode of a world."""
+"""``RobotAgent``: a model, an adapter and a chunk strategy, playing episodes of worlds."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-import traceback
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
-
-import numpy as np
+import copy
+import math
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
 
 from hudsim.contract import Contract
-from hudsim.errors import HudsimError, PolicyFailed, UsageError
+from hudsim.errors import HudsimError, LinkLost, UsageError
 from hudsim.robot.adapter import Adapter
-from hudsim.robot.bridge import Array
+from hudsim.robot.cadence import Cadence
 from hudsim.robot.chunks import ChunkStrategy, Interpolated, OpenLoop, RecedingHorizon
 from hudsim.robot.client import RobotClient
+from hudsim.robot.driver import Driver, OnStep, policys_own
 from hudsim.robot.model import Model
+from hudsim.robot.robot_run import RobotRun, find_robot, find_token
 from hudsim.robot.rollout import Rollout
-from hudsim.wire.session import Heard
 
-__all__ = ["OnStep", "RobotAgent"]
-
-OnStep = Callable[[Heard, Array | None], Awaitable[None]]
-"""Told of each observation and the action sent for it (None: the last one; in realtime, where chunks are sent)."""
+__all__ = ["RobotAgent"]
 
 _TELL_S = 2.0
+_TELL_CANCELLED_S = 0.5  # whoever cancels waits
 
 
 class RobotAgent:
     """Plays episodes. It owns what is an episode's own: the chunk in progress, the adapter's memory.
+
+    ``await agent(run)`` plays the robot of a graded run, and does so for many runs at once: each is played by a
+    :meth:`fork`. ``bind`` and ``play`` are for who has a connection: one episode after another.
 
     adapter
         None: the identity, with privileged features if the model needs them.
@@ -39,6 +39,10 @@ class RobotAgent:
         half of the old chunk covers the time of the inference.
     policy_rate_hz
         The rate that the model's chunks are made for; they are interpolated to the world's. None: the world's.
+    max_steps
+        Ticks that it plays of a run, if the task's ``agent_config`` does not say. None: to the world's own end.
+    robot
+        Which of a run's robots it plays, by the capability's name. None: the one with an episode for the run.
     """
 
     def __init__(
@@ -48,12 +52,21 @@ class RobotAgent:
         chunks: ChunkStrategy | None = None,
         *,
         policy_rate_hz: float | None = None,
+        max_steps: int | None = None,
+        robot: str | None = None,
     ) -> None:
         self.model = model
         self.adapter = adapter or Adapter(privileged=model.needs_privileged)
         self._asked_chunks = chunks
         self._policy_rate_hz = policy_rate_hz
+        self._max_steps = _whole("max_steps", max_steps)
+        self._robot = robot
         self.chunks: ChunkStrategy = chunks or OpenLoop()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a job's record: its model's class."""
+        return type(self.model).__name__
 
     def rechunked(self, chunks: ChunkStrategy | None, policy_rate_hz: float | None) -> RobotAgent:
         """The same agent with another chunk strategy or policy rate (None: its own).
@@ -68,31 +81,87 @@ class RobotAgent:
         self._policy_rate_hz = policy_rate_hz or self._policy_rate_hz
         return self
 
+    def fork(self) -> Self:
+        """The same policy for one more episode at the same time, of any world: see the ``fork`` of its parts.
+
+        ``bind`` forks the chunk strategy.
+        """
+        twin = copy.copy(self)
+        twin.model, twin.adapter = self.model.fork(), self.adapter.fork()
+        return twin
+
     def bind(self, contract: Contract, params: Mapping[str, Any]) -> None:
         """Learn the world before playing in it. Raises what the model or adapter misses there."""
-        self.chunks = self._asked_chunks or (RecedingHorizon() if contract.timing.mode == "realtime" else OpenLoop())
+        if self._asked_chunks is not None:
+            self.chunks = self._asked_chunks.fork()
+        else:
+            self.chunks = RecedingHorizon() if contract.timing.mode == "realtime" else OpenLoop()
         if self._policy_rate_hz is not None:
             self.chunks = _interpolated(self.chunks, self._policy_rate_hz, contract)
         self.adapter.bind(contract, params)
         self.model.bind(contract, params)
 
-    async def play(self, robot: RobotClient, *, max_steps: int | None = None, on_step: OnStep | None = None) -> Rollout:
+    async def play(
+        self,
+        robot: RobotClient,
+        *,
+        prompt: str | None = None,
+        max_steps: int | None = None,
+        on_step: OnStep | None = None,
+    ) -> Rollout:
         """Play the episode that ``robot`` has claimed to its end, or for ``max_steps`` ticks.
 
-        Raises the world's typed error if it ends the episode, :class:`~hudsim.errors.LinkLost` if it is gone,
-        :class:`~hudsim.errors.PolicyFailed` if the policy raises (the world is told first).
+        ``prompt`` is what the policy is told to do; None: what the world says. Raises the world's typed error if it
+        ends the episode, :class:`~hudsim.errors.LinkLost` if it is gone, :class:`~hudsim.errors.PolicyFailed` if the
+        policy raises (the world is told first).
         """
-        self.chunks.reset()
-        self.adapter.reset()
-        play = _Play(self, robot, max_steps, on_step)
-        try:
-            await (play.realtime() if robot.contract.timing.mode == "realtime" else play.lockstep())
-        except PolicyFailed:
-            await _tell(robot)
-            raise
-        play.rollout.cadence.merge(robot.cadence)
-        play.rollout.seam = self.chunks.seam
-        return play.rollout
+        async with _told(robot):
+            self.chunks.reset()
+            self.adapter.reset()
+            driver = Driver(
+                robot, self.model, self.adapter, self.chunks, prompt=prompt, max_steps=max_steps, on_step=on_step
+            )
+            await (driver.realtime() if robot.contract.timing.mode == "realtime" else driver.lockstep())
+        driver.rollout.cadence.merge(robot.cadence)
+        driver.rollout.seam = self.chunks.seam
+        return driver.rollout
+
+    async def __call__(self, run: RobotRun, /) -> None:
+        """Play the robot of ``run``, and note in its trace what came of it; ``run.end`` says if it was its limit.
+
+        What the world has of the episode is its record, which the task's template asks for. One that is cancelled
+        ends the episode as at its limit: what was reached is graded. Raises as :meth:`play`;
+        :class:`~hudsim.errors.UsageError` if the run has no robot, or several and none was named.
+        """
+        name = find_robot(run, self._robot)
+        asked = (run.task.agent_config or {}).get("max_steps")
+        max_steps = self._max_steps if asked is None else _whole("agent_config: max_steps", asked)
+        player, began_s = self.fork(), run.trace.now_s()
+        async with await RobotClient.connect(await run.reach(name), token=find_token(run, name)) as robot:
+            try:
+                async with _told(robot):
+                    with policys_own():
+                        player.bind(robot.contract, robot.params)
+                with policys_own():
+                    rollout = await player.play(robot, prompt=run.prompt_text or None, max_steps=max_steps)
+            except asyncio.CancelledError:
+                await _tell(robot, "max_steps", _TELL_CANCELLED_S)
+                raise
+            except HudsimError as error:
+                told = {"robot": name, "error": error.name, "traceback": error.data.get("traceback")}
+                run.note("robot", error=error.message, data=told, started_s=began_s)
+                raise
+        end = _end_of(rollout)
+        if end == "max_steps":
+            run.end = "max_steps"
+        words = f"{rollout.ticks} ticks, reward {rollout.reward:.3g}, {end}"
+        run.note("robot", content=words, data={"robot": name, **_account(rollout)}, started_s=began_s)
+
+
+def _whole(name: str, value: Any) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise UsageError(f"{name}: got {value!r}, expected a whole number from 1")
+    return value
 
 
 def _interpolated(chunks: ChunkStrategy, policy_rate_hz: float, contract: Contract) -> ChunkStrategy:
@@ -101,159 +170,53 @@ def _interpolated(chunks: ChunkStrategy, policy_rate_hz: float, contract: Contra
     return Interpolated(chunks, policy_rate_hz=policy_rate_hz, control_rate_hz=contract.control_rate)
 
 
-class _Play:
-    """One episode being played."""
-
-    def __init__(self, agent: RobotAgent, robot: RobotClient, max_steps: int | None, on_step: OnStep | None) -> None:
-        self._robot, self._agent = robot, agent
-        self._max_steps, self._on_step = max_steps, on_step
-        self._shape = robot.contract.action.shape or ()
-        self._seen = 0
-        self._stopped = False
-        self.rollout = Rollout()
-
-    async def lockstep(self) -> None:
-        """One action for each observation."""
-        robot, chunks = self._robot, self._agent.chunks
-        heard = await robot.get_observation()
-        while not self._over(heard):
-            tick = self.rollout.ticks
-            if await self._enough():
-                if not robot.rich:
-                    break
-                heard = await robot.get_observation()
-                continue
-            if chunks.due(tick):
-                chunk = await self._infer_while_linked(heard)
-                if chunk is None:
-                    heard = await robot.get_observation()  # raises why the link has ended
-                    continue
-                chunks.add(chunk, tick, tick)
-            action = self._adapted(chunks.action(tick + 1), heard)
-            await robot.send_action(action)
-            await self._tell(heard, action)
-            heard = await robot.get_observation()
-        await self._tell(heard, None)
-
-    async def realtime(self) -> None:
-        """Observations as they come; an inference beside them whenever one is due."""
-        robot, chunks = self._robot, self._agent.chunks
-        seeing = asyncio.ensure_future(robot.get_observation())
-        thinking: asyncio.Future[Array] | None = None
-        thought_of = 0
-        try:
-            while True:
-                waiting: set[asyncio.Future[Any]] = {seeing} if thinking is None else {seeing, thinking}
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if thinking is not None and thinking.done():
-                    chunks.add(thinking.result(), thought_of, self.rollout.ticks)
-                    await robot.send_chunk(chunks.rest(thought_of), obs_index=thought_of)
-                    thinking = None
-                if not seeing.done():
-                    continue
-                heard = seeing.result()
-                over = self._over(heard)
-                await self._tell(heard, None)
-                if over:
-                    return
-                if await self._enough() and not robot.rich:
-                    return
-                if thinking is None and chunks.due(self.rollout.ticks):
-                    thought_of = self.rollout.ticks
-                    thinking = asyncio.ensure_future(self._infer(heard))
-                seeing = asyncio.ensure_future(robot.get_observation())
-        finally:
-            for task in (seeing, thinking):
-                if task is not None:
-                    task.cancel()
-
-    def _over(self, heard: Heard) -> bool:
-        """Account for an observation; whether it is the last."""
-        rollout = self.rollout
-        rollout.reward += heard.reward
-        rollout.prompt = str(heard.meta.get("prompt", rollout.prompt))
-        if heard.data:
-            rollout.ticks = heard.index if heard.index >= 0 else self._seen
-            self._seen += 1
-        rollout.terminated, rollout.truncated = heard.terminated, heard.truncated
-        rollout.result = dict(heard.result) if heard.result else None
-        return heard.over
-
-    async def _enough(self) -> bool:
-        """End the episode once it has had its ``max_steps``; whether it has. A rich world answers with its record."""
-        if self._max_steps is None or self.rollout.ticks < self._max_steps:
-            return False
-        if not self._stopped:
-            self._stopped = True
-            await self._robot.end("max_steps")
-        return True
-
-    async def _tell(self, heard: Heard, action: Array | None) -> None:
-        if self._on_step is not None and heard.data:
-            await self._on_step(heard, action)
-
-    async def _infer_while_linked(self, heard: Heard) -> Array | None:
-        """As :meth:`_infer`; None if the link ends first. A model that hangs is not waited for."""
-        thinking = asyncio.ensure_future(self._infer(heard))
-        linked = asyncio.ensure_future(self._robot.over())
-        try:
-            await asyncio.wait({thinking, linked}, return_when=asyncio.FIRST_COMPLETED)
-            return thinking.result() if thinking.done() else None
-        finally:
-            thinking.cancel()
-            linked.cancel()
-
-    async def _infer(self, heard: Heard) -> Array:
-        """The adapted chunk [T, *action shape] for an observation."""
-        agent, stages = self._agent, self.rollout.cadence.stages
-        try:
-            began_ns = time.monotonic_ns()
-            batch = agent.adapter.adapt_observation(heard.data, self.rollout.prompt)
-            if isinstance(batch, dict):
-                batch.update(agent.chunks.context(self.rollout.ticks))
-            adapted_ns = time.monotonic_ns()
-            chunks = await agent.model.ainfer(batch)
-            inferred_ns = time.monotonic_ns()
-            self._check(chunks)
-            chunk = agent.adapter.adapt_chunk(chunks[0], heard.data)
-            stages["adapt"].record(adapted_ns - began_ns + time.monotonic_ns() - inferred_ns)
-            stages["infer"].record(inferred_ns - adapted_ns)
-        except (HudsimError, asyncio.CancelledError):
-            raise
-        except (Exception, SystemExit) as error:
-            raise _failed(error) from error
-        return chunk
-
-    def _check(self, chunks: object) -> None:
-        if not isinstance(chunks, np.ndarray):
-            raise PolicyFailed(f"infer: got {type(chunks).__name__} {chunks!r:.60}, expected an array [1, T, …]")
-        if chunks.dtype.kind not in "biuf":
-            raise PolicyFailed(f"infer: got an array of {chunks.dtype}, expected numbers")
-        if chunks.ndim != 2 + len(self._shape) or chunks.shape[0] != 1 or chunks.shape[1] < 1:
-            expected = ", ".join(["1", "T", *map(str, self._shape)])
-            raise PolicyFailed(f"infer: got {chunks.dtype}{list(chunks.shape)}, expected [{expected}]")
-
-    def _adapted(self, action: Array, heard: Heard) -> Array:
-        try:
-            return self._agent.adapter.adapt_action(action, heard.data)
-        except HudsimError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise _failed(error) from error
+@contextlib.asynccontextmanager
+async def _told(robot: RobotClient) -> AsyncIterator[None]:
+    """Whatever goes wrong in here, the world hears of it. What it said itself it knows: a word more does no harm."""
+    try:
+        yield
+    except LinkLost:
+        raise
+    except Exception:
+        await _tell(robot, "policy_failed", _TELL_S)
+        raise
 
 
-async def _tell(robot: RobotClient) -> None:
-    """Tell the world that the policy failed, and wait until the world has it on record."""
+async def _tell(robot: RobotClient, reason: str, within_s: float) -> None:
+    """Tell the world why the episode ends here, and wait until the world has it on record."""
     with contextlib.suppress(HudsimError, TimeoutError):
-        async with asyncio.timeout(_TELL_S if robot.rich else 0.0):
-            await robot.end("policy_failed")
+        async with asyncio.timeout(within_s if robot.rich else 0.0):
+            await robot.end(reason)
             while not (await robot.get_observation()).over:
                 pass
 
 
-def _failed(error: BaseException) -> PolicyFailed:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return PolicyFailed(
-        f"the policy raised {type(error).__name__}: {error} ({where.filename}:{where.lineno} in {where.name})",
-        traceback="".join(traceback.format_exception(error, limit=-8)),
-    )
+def _end_of(rollout: Rollout) -> str:
+    """How the episode ended: the world's word, or what was seen of one that keeps no record."""
+    if rollout.result is not None:
+        return str(rollout.result.get("end"))
+    return "terminated" if rollout.terminated else "truncated" if rollout.truncated else "max_steps"
+
+
+def _account(rollout: Rollout) -> dict[str, Any]:
+    """What came of the episode, as plain JSON; the cadence is the agent's and, if the world told it, the world's."""
+    result = rollout.result or {}
+    cadence = Cadence()
+    cadence.merge(rollout.cadence)
+    if "cadence" in result:
+        cadence.merge(Cadence.from_json(result["cadence"]))
+    return {
+        "episode": result.get("episode"),
+        "end": _end_of(rollout),
+        "ticks": rollout.ticks,
+        "reward": _finite(rollout.reward),
+        "success": result.get("success"),
+        "terminated": rollout.terminated,
+        "truncated": rollout.truncated,
+        "seam": _finite(rollout.seam),
+        "cadence": cadence.summary(),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -6,9 +6,10 @@ observation i begins with the action for tick i + 1. None knows a clock.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,6 +43,10 @@ class ChunkStrategy(ABC):
         self.seam = float("nan")
         self._plan: Array | None = None
         self._obs_index = -1
+
+    def fork(self) -> Self:
+        """The same strategy for one more episode at the same time: a deep copy."""
+        return copy.deepcopy(self)
 
     @abstractmethod
     def due(self, tick: int) -> bool:

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from hudsim.bridge import Capability
+from hudsim.capability import Capability
 from hudsim.contract import Contract
 from hudsim.errors import ConnectError, HudsimError, LinkLost
 from hudsim.loop import clock_id

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from hudsim.bridge import Bridge, Capability, Episode
+from hudsim.bridge import Bridge, Episode
+from hudsim.capability import Capability
 from hudsim.errors import UsageError
 from hudsim.net import Address
 from hudsim.robot.bridge import RobotBridge
@@ -67,7 +68,9 @@ class RobotEndpoint(Bridge):
     ) -> None:
         if (bridge is None) == (world is None):
             raise UsageError("RobotEndpoint: got neither or both of a bridge and a world, expected one")
-        self._world = world or SpawnedWorld(WorldSpec.of(bridge, args), serving or Serving())  # type: ignore[arg-type]
+        how = serving or Serving()
+        self._world = world or SpawnedWorld(WorldSpec.of(bridge, args), how)  # type: ignore[arg-type]
+        self._slots = None if bridge is None else how.slots(bridge, args)
 
     @classmethod
     def spawn(cls, spec: WorldSpec | str | Sequence[str], *, start_timeout_s: float = 120.0, **serving: Any) -> Self:
@@ -76,22 +79,33 @@ class RobotEndpoint(Bridge):
         ``spec`` may be a target, ``module:attr`` or ``file.py:attr``, or a command: a program that ends in
         :func:`~hudsim.robot.process.serve_bridge`, under an interpreter of its own.
         """
-        made = WorldSpec(spec) if isinstance(spec, str) else spec
-        return cls(world=SpawnedWorld(made, Serving(**serving), start_timeout_s=start_timeout_s))
+        made, how = WorldSpec(spec) if isinstance(spec, str) else spec, Serving(**serving)
+        endpoint = cls(world=SpawnedWorld(made, how, start_timeout_s=start_timeout_s))
+        endpoint._slots = how.slots(None, made.args if isinstance(made, WorldSpec) else {})
+        return endpoint
 
     @classmethod
     def inline(cls, bridge: RobotBridge | WorldSpec, **serving: Any) -> Self:
         """In this process, on a thread of its own; the only form for a live object."""
         how = Serving(**serving)
         if isinstance(bridge, WorldSpec):
-            return cls(world=InlineWorld(bridge.factory(), how, bridge.task_args))
-        return cls(world=InlineWorld(lambda: bridge, how))
+            endpoint = cls(world=InlineWorld(bridge.factory(), how, bridge.task_args))
+            endpoint._slots = how.slots(None, bridge.args)
+        else:
+            endpoint = cls(world=InlineWorld(lambda: bridge, how))
+            endpoint._slots = how.slots(bridge, {})
+        return endpoint
 
     @classmethod
     def remote(cls, url: str, port: int | None = None, *, bearer: str | None = None) -> Self:
         """Attached to a server that runs already: its URL, or host and port."""
         address = Address.parse(url) if port is None else Address(url, port, bearer=bearer)
         return cls(world=RemoteWorld(address.url))
+
+    @property
+    def slots(self) -> int | None:
+        """How many episodes it can hold at once. None: only the server that runs already knows."""
+        return self._slots
 
     async def start(self) -> None:
         await self._world.start()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hudsim.bridge import Capability, Episode
+from hudsim.bridge import Episode
+from hudsim.capability import Capability
 from hudsim.errors import EpisodeError
 from hudsim.loop import SimThread
 from hudsim.robot.bridge import RobotBridge

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from hudsim.contract import Contract
 from hudsim.loop import Worker
@@ -43,5 +44,17 @@ class Model(ABC):
 
     async def ainfer(self, batch: Any) -> Array:
         """:meth:`infer` on this model's own thread, so that the event loop goes on. Returns [N, T, *action shape]."""
+        return await asyncio.wrap_future(self._own_worker().submit(self.infer, batch))
+
+    def fork(self) -> Self:
+        """This model for one more world: what ``bind`` keeps is the fork's own; weights and thread are shared.
+
+        A shallow copy, so that a fork costs nothing: ``bind`` must set attributes, not change what is in them. A
+        model that holds another one forks that too.
+        """
+        self._own_worker()
+        return copy.copy(self)
+
+    def _own_worker(self) -> Worker:
         worker: Worker = self.__dict__.setdefault("_worker", Worker("model"))
-        return await asyncio.wrap_future(worker.submit(self.infer, batch))
+        return worker

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
-import json
 import os
 import signal
 import socket
@@ -20,9 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hudsim.bridge import Capability
+from hudsim.capability import Capability
 from hudsim.errors import HudsimError, SimFailed
 from hudsim.loop import Pulse, SimThread
+from hudsim.loop.child import SPAWNED, Parent
 from hudsim.loop.run import new_event_loop, own_process
 from hudsim.net import Address
 from hudsim.robot.bridge import RobotBridge
@@ -30,21 +29,17 @@ from hudsim.robot.server import RobotServer
 from hudsim.robot.spec import Serving, WorldSpec
 from hudsim.robot.world import make_world
 
-__all__ = ["EXIT_HUNG", "SPAWNED", "main", "serve_bridge"]
+__all__ = ["EXIT_HUNG", "main", "serve_bridge"]
 
 EXIT_HUNG = 71
 """The exit code of a sim process whose own watchdog found that the bridge hangs."""
 
-SPAWNED = "HUDSIMSPAWNED"
-"""Set in the environment of a process that a SpawnedWorld starts."""
-
-_PR_SET_PDEATHSIG = 1
 _GRACE_S = 1.5
 
 
 def main() -> None:
     """The world that the parent orders, made on this thread, served from another."""
-    order = _Order.read()
+    order = _Order.of(Parent.read())
     _serve(WorldSpec(**order.spec).factory, order)
 
 
@@ -56,9 +51,9 @@ def serve_bridge(bridge: RobotBridge, *, host: str = "127.0.0.1", port: int = 0)
     endpoint's world: for simulators that need an interpreter of their own.
     """
     if SPAWNED in os.environ:
-        order = _Order.read()
+        order = _Order.of(Parent.read())
     else:
-        order = _Order.by_hand(Serving(host=host, port=port, autostart=True).with_bearer())
+        order = _Order({}, Serving(host=host, port=port, autostart=True).with_bearer(), Pulse(), Parent.shell())
     _serve(lambda: lambda: bridge, order)
 
 
@@ -69,46 +64,25 @@ class _Order:
     spec: dict[str, Any]
     serving: Serving
     pulse: Pulse
-    announce: Any
-    parent: int | None
-    lifeline: Any = None
+    parent: Parent
 
     @classmethod
-    def read(cls) -> _Order:
-        """The parent's, from stdin, whose end it holds open as long as it lives."""
-        os.environ.pop(SPAWNED, None)  # it is not our children's
-        order = json.loads(sys.stdin.readline())
-        pulse = Pulse.shared(order["pulse_fd"])
-        announce = os.fdopen(order["announce_fd"], "w")
-        # Kept apart: a simulator may replace sys.stdin.
-        return cls(order["spec"], Serving(**order["serving"]), pulse, announce, int(order["parent"]), sys.stdin)
-
-    @classmethod
-    def by_hand(cls, serving: Serving) -> _Order:
-        """Nobody's: the shell's."""
-        return cls({}, serving, Pulse(), sys.stdout, None)
+    def of(cls, parent: Parent) -> _Order:
+        said = parent.order
+        return cls(said["spec"], Serving(**said["serving"]), Pulse.shared(said["pulse_fd"]), parent)
 
     def tell(self, capability: Capability) -> None:
         """The world is up."""
         by_hand = {"url": capability.url, "port": Address.parse(capability.url).port}
-        self._say(by_hand if self.parent is None else {"capability": capability.to_manifest()})
+        self.parent.announce(by_hand if self.parent.is_shell else {"capability": capability.to_manifest()})
 
     def tell_failure(self, error: Exception) -> None:
         """It will not come up."""
-        name = error.name if isinstance(error, HudsimError) else SimFailed.name
-        message = error.message if isinstance(error, HudsimError) else f"{type(error).__name__}: {error}"
-        data = {key: str(value) for key, value in getattr(error, "data", {}).items()}
-        self._say({"error": {"name": name, "message": message, "data": data}})
-
-    def _say(self, message: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):
-            print(json.dumps(message), file=self.announce, flush=True)
+        self.parent.announce_failure(error, otherwise=SimFailed)
 
 
 def _serve(find: Callable[[], Callable[..., RobotBridge]], order: _Order) -> None:
     """``find`` gives what makes the bridge."""
-    if order.parent is not None:
-        _die_with(order.parent)
     own_process()
     sim = SimThread(pulse=order.pulse)
     how = order.serving
@@ -168,8 +142,7 @@ class _LoopThread:
             self._sim.stop()
 
     async def _main(self) -> None:
-        if self._order.parent is not None:
-            threading.Thread(target=self._watch_parent, name="hudsim-lifeline", daemon=True).start()
+        self._order.parent.when_gone(self.ask_to_stop)
         self._loop.add_reader(self._signals.fileno(), self._on_signal)
         server, how = self._server, self._order.serving
         await server.start(how.host, how.port)
@@ -186,20 +159,6 @@ class _LoopThread:
     def _on_signal(self) -> None:
         self._loop.remove_reader(self._signals.fileno())
         self.ask_to_stop()
-
-    def _watch_parent(self) -> None:
-        while self._order.lifeline.readline():
-            pass
-        self.ask_to_stop()
-
-
-def _die_with(parent: int) -> None:
-    """Have the kernel kill this process when the parent's thread that started it ends."""
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hudsim.bridge import Capability, Episode
+from hudsim.bridge import Episode
+from hudsim.capability import Capability
 from hudsim.errors import ConnectError, EpisodeError
 from hudsim.net import Address, RpcClient, connect
 

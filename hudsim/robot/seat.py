@@ -93,8 +93,8 @@ class Seat:
             while True:
                 await self._receive(await self._link.receive())
         except LinkLost as lost:
-            # A HUD agent that has reached its own step limit just closes; it has no word for it.
-            if not self._session.peer.rich and lost.data.get("close_code") == _CLEAN_CLOSE:
+            # An agent that hangs up in good order has had enough, and is graded as it stands; HUD's has no word for it.
+            if lost.data.get("close_code") == _CLEAN_CLOSE:
                 end = MAX_STEPS
         except HudsimError as refused:
             end, error = End.of(refused), refused

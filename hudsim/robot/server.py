@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self
 
-from hudsim.bridge import Capability, Episode
+from hudsim.bridge import Episode
+from hudsim.capability import Capability
 from hudsim.errors import EpisodeOver, HudsimError, PolicyDeadline, ShuttingDown, SimHung, UsageError, WireError
 from hudsim.loop import SimThread, clock_id
 from hudsim.net import Address, Link, Server, serve_rpc

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
-import json
-import logging
 import os
-import signal
-import subprocess
 import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from hudsim.bridge import Capability, Episode
-from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, UsageError, from_wire
-from hudsim.loop import Pulse, Worker
+from hudsim.bridge import Episode
+from hudsim.capability import Capability
+from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, UsageError
+from hudsim.loop import Pulse
+from hudsim.loop.child import Child
 from hudsim.net import Address, RpcClient, connect
 from hudsim.robot.ending import End
 from hudsim.robot.play import lost_record
-from hudsim.robot.process import EXIT_HUNG, SPAWNED
+from hudsim.robot.process import EXIT_HUNG
 from hudsim.robot.spec import Serving, WorldSpec
 
 __all__ = ["SpawnedWorld"]
 
-log = logging.getLogger(__name__)
-
 _MODULE = [sys.executable, "-m", "hudsim.robot.process"]
-_STOP_S = 1.8
-_TELL_S = 5.0
 
 
 class SpawnedWorld:
@@ -75,7 +66,7 @@ class SpawnedWorld:
             process = _Process(self._command, self._serving.watchdog_s)
             order = {"spec": self._ordered, "serving": self._serving.to_json()}
             try:
-                manifest = await process.start(order, self._start_timeout_s)
+                manifest = await process.come_up(order, self._start_timeout_s)
                 self._capability = Capability.from_manifest(manifest)
                 address = Address.parse(self._capability.url).at("/control")
                 self._rpc = RpcClient(await connect(address, tls=self._serving.tls_client()))
@@ -159,166 +150,47 @@ class SpawnedWorld:
         await asyncio.gather(*ends)
 
 
-class _Process:
-    """One sim process and what watches it. ``failure`` is why it died, once it has without being asked."""
+class _Process(Child):
+    """One sim process, and the watchdog outside its GIL."""
 
     def __init__(self, command: list[str], watchdog_s: float) -> None:
-        self._command = command
-        self.failure: HudsimError | None = None
+        super().__init__(command, name="sim", failed=SimFailed)
         self._watchdog_s = watchdog_s
-        self._gone = asyncio.Event()
-        self._stopping = self._killed_hung = False
-        self._last_words: deque[str] = deque(maxlen=20)
-        self._popen: subprocess.Popen[str] | None = None
+        self._killed_hung = False
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self, order: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    async def come_up(self, order: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Start it and wait for its capability's manifest."""
-        loop = asyncio.get_running_loop()
         pulse_fd = Pulse.create_fd()
-        announce_r, announce_w = os.pipe()
-        pulse = Pulse.shared(pulse_fd)
         try:
-            self._popen = await asyncio.wrap_future(_spawner.submit(_popen, self._command, (announce_w, pulse_fd)))
+            self._watch = asyncio.create_task(self._watchdog(Pulse.shared(pulse_fd)), name="hudsim-sim-watchdog")
+            said = await self.start({**order, "pulse_fd": pulse_fd}, pass_fds=[pulse_fd], timeout_s=timeout_s)
         finally:
-            os.close(announce_w)
             os.close(pulse_fd)
-        for target in (self._read_stderr, self._wait):
-            threading.Thread(target=target, args=(loop,), name="hudsim-sim-watch", daemon=True).start()
-        self._watch = asyncio.create_task(self._watchdog(pulse), name="hudsim-sim-watchdog")
-        order |= {"parent": os.getpid(), "announce_fd": announce_w, "pulse_fd": pulse_fd}
-        assert self._popen.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._popen.stdin.write(json.dumps(order) + "\n")
-            self._popen.stdin.flush()
-        said = await self._announcement(announce_r, timeout_s)
-        if (error := said.get("error")) is not None:
-            raise from_wire(error["name"], error["message"], error["data"])
         manifest: dict[str, Any] = said["capability"]
         return manifest
 
-    async def _announcement(self, fd: int, timeout_s: float) -> dict[str, Any]:
-        reader = asyncio.StreamReader(limit=64 << 20)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb")
-        )
-        try:
-            async with asyncio.timeout(timeout_s):
-                line = await reader.readline()
-        except TimeoutError:
-            raise SimHung(f"the world did not come up within {timeout_s:g} s{self._words()}") from None
-        finally:
-            transport.close()
-        if not line:
-            raise await self.unlinked()
-        said: dict[str, Any] = json.loads(line)
-        return said
-
-    async def died(self) -> HudsimError:
-        """Until it has died; why."""
-        await self._gone.wait()
-        return self.failure or SimFailed("the sim process was stopped")
-
-    async def unlinked(self) -> HudsimError:
-        """Why the link to it ended. The kernel tells of its death a moment later, if that is why."""
-        try:
-            async with asyncio.timeout(_TELL_S):
-                return await self.died()
-        except TimeoutError:
-            return SimFailed("the link to the sim process broke, though the process lives")
-
     async def stop(self) -> None:
-        """Idempotent; afterwards the process is gone."""
-        self._stopping = True
-        popen = self._popen
-        if popen is None:
-            return
-        if popen.stdin is not None:
-            with contextlib.suppress(OSError):
-                popen.stdin.close()
-        with contextlib.suppress(ProcessLookupError):
-            popen.terminate()
-        try:
-            async with asyncio.timeout(_STOP_S):
-                await self._gone.wait()
-        except TimeoutError:
-            popen.kill()
-            await self._gone.wait()
-        finally:
-            if popen.returncode is None:  # cancelled on the way: nothing is left behind
-                popen.kill()
-            if self._watch is not None:
-                self._watch.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+        await super().stop()
+
+    def verdict(self, code: int) -> HudsimError:
+        if code == EXIT_HUNG or self._killed_hung:
+            hung = f"the bridge did not return within its watchdog of {self._watchdog_s:g} s"
+            return SimHung(hung + self.last_words)
+        return super().verdict(code)
+
+    def late(self, timeout_s: float) -> HudsimError:
+        return SimHung(f"the world did not come up within {timeout_s:g} s{self.last_words}")
 
     async def _watchdog(self, pulse: Pulse) -> None:
         """The child looks at itself too, and tells its agents; this one works even while its GIL is held."""
         limit_ns = (self._watchdog_s + 1.0) * 1e9
-        while True:
+        while self.failure is None:
             await asyncio.sleep(0.1)
             since_ns = pulse.busy_since_ns
-            if since_ns and time.monotonic_ns() - since_ns > limit_ns and self._popen is not None:
+            if since_ns and time.monotonic_ns() - since_ns > limit_ns:
                 self._killed_hung = True
-                self._popen.kill()
+                self.kill()
                 return
-
-    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for its death; then what it has forked dies too, or that would hold its port and its connections."""
-        assert self._popen is not None
-        pid = self._popen.pid
-        if hasattr(os, "waitid"):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its group keeps its number until it is reaped
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-        code = self._popen.wait()
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._died, code)
-
-    def _died(self, code: int) -> None:
-        if not self._stopping:
-            self.failure = self._verdict(code)
-        if self._watch is not None:
-            self._watch.cancel()
-        self._gone.set()
-
-    def _verdict(self, code: int) -> HudsimError:
-        if code == EXIT_HUNG or self._killed_hung:
-            return SimHung(f"the bridge did not return within its watchdog of {self._watchdog_s:g} s{self._words()}")
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return SimFailed(f"the sim process died {how}{self._words()}")
-
-    def _words(self) -> str:
-        return f"; its last words: {' | '.join(list(self._last_words)[-3:])}" if self._last_words else ""
-
-    def _read_stderr(self, loop: asyncio.AbstractEventLoop) -> None:
-        assert self._popen is not None
-        assert self._popen.stderr is not None
-        with self._popen.stderr as lines:
-            for line in lines:
-                self._last_words.append(line.rstrip())
-                log.info("sim: %s", line.rstrip())
-
-
-def _popen(command: list[str], fds: tuple[int, ...]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command,
-        env={**os.environ, SPAWNED: "1"},
-        stdin=subprocess.PIPE,
-        stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=fds,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # Ctrl-C reaches the parent alone, which ends its children in order
-    )
-
-
-def _has_fileno(stream: Any) -> bool:
-    try:
-        stream.fileno()
-    except (AttributeError, OSError, ValueError):
-        return False
-    return True
-
-
-_spawner = Worker("spawner")
-"""Starts all children, and lasts: the kernel ends a child when the *thread* that started it ends."""

@@ -3,71 +3,20 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
 import inspect
 import json
 import ssl
-import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 from hudsim.contract import Contract
-from hudsim.errors import UnknownName, UsageError
+from hudsim.errors import UsageError
 from hudsim.net.address import new_token
 from hudsim.robot.bridge import RobotBridge
+from hudsim.target import load_target, target_of
 
-__all__ = ["Serving", "WorldSpec", "load_target"]
-
-
-def load_target(target: str) -> Any:
-    """The object that ``module:attr`` or ``path/file.py:attr`` names.
-
-    Raises :class:`~hudsim.errors.UsageError` that says what is missing and what there is.
-    """
-    where, _, attribute = target.rpartition(":")
-    if not where:
-        raise UsageError(f"got {target!r}, expected module:attr or file.py:attr")
-    try:
-        module = _load_file(Path(where)) if where.endswith(".py") else _import(where, target)
-    except UsageError:
-        raise
-    except Exception as error:
-        why = f"{target} cannot be imported: {type(error).__name__}: {error}"
-        raise UsageError(why, traceback=traceback.format_exc(limit=-8)) from error
-    if not hasattr(module, attribute):
-        own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
-        raise UnknownName(f"class or function in {where}", attribute, own)
-    return getattr(module, attribute)
-
-
-def _import(name: str, target: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{target}: no module {error.name!r} can be imported (sys.path: {sys.path[:3]} …)") from None
-
-
-def _load_file(path: Path) -> Any:
-    path = path.resolve()
-    if not path.is_file():
-        raise UsageError(f"no file {path}")
-    name = f"hudsim_user_{path.stem}"
-    loaded = sys.modules.get(name)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
-        return loaded
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
-    return module
+__all__ = ["Serving", "WorldSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +54,7 @@ class WorldSpec:
         if "<locals>" in kind.__qualname__:
             message = f"{kind.__qualname__} is local to a function; move it to a module, or use RobotEndpoint.inline"
             raise UsageError(message)
-        return cls(f"{_module_of(kind)}:{kind.__qualname__}", keywords)
+        return cls(target_of(kind), keywords)
 
     def factory(self) -> Callable[..., RobotBridge]:
         """What makes the bridge; further keyword arguments may be given to it."""
@@ -115,19 +64,12 @@ class WorldSpec:
         return functools.partial(made, **self.args) if self.args else made
 
 
-def _module_of(kind: type) -> str:
-    """An importable name: a class of a script run as ``__main__`` goes by its file."""
-    if kind.__module__ != "__main__":
-        return kind.__module__
-    return str(Path(inspect.getfile(kind)).resolve())
-
-
 @dataclass(frozen=True, slots=True)
 class Serving:
     """How a world is served.
 
     num_envs
-        Slots. None: what the world has by itself.
+        Slots. 1: what the world has by itself.
     mode, rate_hz
         Timing mode and control rate; None: the contract's own.
     host, port, bearer, name
@@ -165,6 +107,14 @@ class Serving:
         if self.mode is not None:
             document["timing"] = {**document.get("timing", {}), "mode": self.mode}
         return Contract.load(document)
+
+    def slots(self, bridge: object, args: Mapping[str, Any]) -> int:
+        """How many slots ``bridge`` (an instance or a class; None: not known yet), made with ``args``, is served with.
+
+        A world that takes more by itself than ``args`` say has at least these.
+        """
+        counts = (self.num_envs, args.get("num_envs"), getattr(bridge, "num_envs", None))
+        return max((count for count in counts if isinstance(count, int)), default=1)
 
     def with_bearer(self) -> Serving:
         """With a fresh token where none was given."""

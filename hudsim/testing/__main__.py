@@ -12,7 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from hudsim.errors import HudsimError, UsageError
-from hudsim.robot.spec import WorldSpec, load_target
+from hudsim.robot.spec import WorldSpec
+from hudsim.target import load_target
 from hudsim.testing.checks import iter_findings
 
 __all__ = ["main"]

@@ -149,4 +149,4 @@ def test_what_cannot_be_imported_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import sys\nsys.exit(3)\n")
     done = hudsim("check", "mine.py:World", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "mine.py:World cannot be imported: SystemExit: 3" in done.stderr
+    assert "mine.py cannot be imported: SystemExit: 3" in done.stderr

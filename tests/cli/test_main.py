@@ -10,6 +10,7 @@ import hudsim as package
 from hudsim.cli.main import app
 from tests.cli.command import hudsim
 
+COMMANDS = ("run", "eval", "jobs", "show", "serve", "task", "list", "init", "check", "contract", "diff", "bench")
 HEAVY = ("av", "cv2", "gymnasium", "mujoco", "numpy", "pydantic", "torch")
 
 
@@ -20,7 +21,20 @@ def test_help_imports_nothing_heavy() -> None:
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
-    for command in ("run", "serve", "check", "list", "contract", "diff", "bench"):
+    for command in (
+        "run",
+        "eval",
+        "jobs",
+        "show",
+        "serve",
+        "task",
+        "list",
+        "init",
+        "check",
+        "contract",
+        "diff",
+        "bench",
+    ):
         assert f"\n  {command} " in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -63,6 +77,14 @@ def test_version_is_the_packages() -> None:
         (["run", "test-card", "-p", "scripted"], "cannot be asked for privileged features"),
         (["run", "ws://127.0.0.1:1/robot/robot", "-p", "hold", "--rate", "20"], "--rate is the server's"),
         (["serve", "ws://127.0.0.1:1/robot/robot"], "is served already"),
+        (["serve", "test-card", "--reveal-references"], "--reveal-references is for an environment, and test-card"),
+        (["serve", "letters", "--num-envs", "2"], "--num-envs is a world's, and letters is an environment"),
+        (["serve", "letters", "--set", "x=1"], "no setting of environment letters 'x'"),
+        (["serve", "nowhere.py"], "nowhere.py"),
+        (["task", "list", "leters"], "did you mean 'letters'?"),
+        (["eval", "letters", "nop"], "did you mean 'noop'?"),
+        (["eval", "leters", "noop"], "did you mean 'letters'?"),
+        (["init", "x", "-t", "blnk"], "did you mean 'blank'?"),
         (["contract", "show", "no.such.module:World"], "no module 'no'"),
         (["check", "mjcf:nowhere.xml"], "there is no file nowhere.xml"),
         (["bench", "latancy"], "did you mean 'latency'?"),

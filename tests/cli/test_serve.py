@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import urllib.request
+from pathlib import Path
 
 import pytest
 
 from hudsim import RobotClient
+from hudsim.environment import ControlClient
 from hudsim.net import Address
 from tests.cli.command import LIMIT_S, alive, children, hudsim, serving, told
+from tests.cli.sums import ENV, write_sums
 
 SMALL = ("test-card", "--set", "width=32", "--set", "height=16")
 
@@ -89,3 +94,45 @@ def test_a_port_that_is_taken_is_named() -> None:
     assert done.stdout == ""
     assert f"127.0.0.1:{said['port']}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+async def grade(url: str, answer: str) -> float:
+    async with await ControlClient.connect(url) as control:
+        await control.start("add", {"a": 2})
+        return float((await control.grade(answer))["score"])
+
+
+def test_of_an_environment_the_first_line_says_what_it_has(tmp_path: Path) -> None:
+    write_sums(tmp_path)
+    with serving(str(tmp_path), "--set", "offset=3") as (process, said):
+        address = Address.parse(said["url"])
+        assert (address.port, said["environment"], said["tasks"]) == (said["port"], "sums", ["add"])
+        assert said["capabilities"] == []
+        assert address.bearer
+        assert asyncio.run(asyncio.wait_for(grade(said["url"], "6"), LIMIT_S)) == 1.0
+        with urllib.request.urlopen(f"http://127.0.0.1:{said['port']}/healthz?bearer={address.bearer}") as page:
+            assert json.load(page) == {"status": "ok"}
+        code, seconds, errors = told(process, signal.SIGTERM)
+    assert code == 0, errors
+    assert seconds < 2
+
+
+def test_of_several_environments_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "both.py").write_text(f"{ENV}\nother = Environment('others')\n")
+    refused = hudsim("serve", "both.py", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "name one of others, sums" in refused.stderr
+    with serving(str(tmp_path / "both.py"), "--env", "others", "--no-auth") as (_, said):
+        assert (said["environment"], said["tasks"]) == ("others", [])
+        assert "bearer" not in said["url"]
+
+
+def test_a_name_that_a_world_bears_too_is_the_world_unless_an_environment_is_asked_for() -> None:
+    with serving("arm-reach", "--env", "arm-reach", "--set", "cameras=false") as (process, said):
+        assert (said["environment"], said["tasks"], said["capabilities"]) == ("arm-reach", ["reach"], ["robot"])
+        sims = children(process.pid)
+        assert sims
+        code, seconds, errors = told(process, signal.SIGINT)
+    assert code == 0, errors
+    assert seconds < 2
+    assert not any(alive(sim) for sim in sims)

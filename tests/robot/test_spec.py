@@ -10,7 +10,8 @@ import pytest
 from hudsim.bridges.testcard import TestCardBridge
 from hudsim.errors import UnknownName, UsageError
 from hudsim.robot.endpoint import RobotEndpoint
-from hudsim.robot.spec import Serving, WorldSpec, load_target
+from hudsim.robot.spec import Serving, WorldSpec
+from hudsim.target import load_target
 from tests.asyncrun import on_loop
 from tests.robot.playing import joined, play
 from tests.robot.worlds import Card, HudPair

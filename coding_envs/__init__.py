@@ -1,0 +1,1 @@
+"""Environments whose work is text and code: one folder each. Import it as ``hudsim.coding_envs``."""

@@ -1,0 +1,1 @@
+"""Letters: count a letter in a word."""

@@ -1,0 +1,38 @@
+"""From what was typed to an environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hudsim.environment import Environment
+
+__all__ = ["find_environment", "is_environment"]
+
+
+def is_environment(target: str) -> bool:
+    """Whether ``target`` means an environment: a folder, a ``.py`` file, or a name that no world bears."""
+    from hudsim import registry
+
+    if target in registry.environments():
+        return target not in registry.worlds()
+    return target.endswith(".py") or Path(target).is_dir()
+
+
+def find_environment(target: str, name: str | None) -> Environment:
+    """The environment of a folder, a ``.py`` file, ``module:attr``, or a name from `hudsim list`.
+
+    ``name``: which, where there are several. Raises :class:`~hudsim.errors.UsageError` for what is none.
+    """
+    from hudsim import registry
+    from hudsim.environment import load_environment
+    from hudsim.errors import UnknownName
+
+    if target in registry.environments():
+        source = registry.taskset(target)
+        used = {task.env for task in source.taskset}
+        return load_environment(source.file, name=name or (used.pop() if len(used) == 1 else None))
+    if ":" not in target and not Path(target).exists() and not target.endswith(".py"):
+        raise UnknownName("environment", target, [*registry.environments(), *registry.FORMS["environment"]])
+    return load_environment(target, name=name)

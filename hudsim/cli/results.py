@@ -1,0 +1,127 @@
+"""A job's results for people: a line a task, then what it comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hudsim.cli.output import columns, stdout
+from hudsim.cli.words import counts, duration, marks, number, plain, styled, when
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hudsim.eval.job import Job
+    from hudsim.eval.spread import Spread
+
+    _Group = tuple[str, Spread, dict[int, dict[str, Any]]]  # its name, and by index the rows of those that are over
+
+__all__ = ["print_job"]
+
+_MOST_ERRORS = 5
+_LISTED = 3  # names in a line
+_STATES = {"spread": "green", "narrow": "yellow", "errored": "red", "partial": "red"}
+
+
+def print_job(job: Job, runs: Path) -> None:
+    """The job on stdout: a line a task, the rewards and verdicts, what went wrong. ``runs``: where it is kept."""
+    console = stdout()
+    groups = _groups(job)
+    sizes = {len(spread.rewards) for _, spread, _ in groups}
+    times = f" × {sizes.pop()}" if len(sizes) == 1 and sizes != {1} else ""
+    agent = f" · [bold]{plain(job.config['agent'])}[/]" if "agent" in job.config else ""
+    tasks = f"{len(groups)} task{'s' if len(groups) != 1 else ''}{times}"
+    console.print(f"[bold]{plain(job.name)}[/]{agent} · {tasks} · {when(job.created_at)}\n")
+    console.print(_grouped(groups) if times else _single(groups))
+    console.print()
+    summary = columns(_name="left", _words="left")
+    for name, words in _summary(job):
+        summary.add_row(name, words)
+    where = "" if runs == Path("runs") else f" --runs {runs}"
+    summary.add_row("job", f"[cyan]{job.id}[/]  [dim]hudsim show {job.id}-0{plain(where)} shows its first run[/]")
+    console.print(summary)
+    for words in _errors(job):
+        console.print(words, soft_wrap=True)
+
+
+def _groups(job: Job) -> list[_Group]:
+    rows: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in job.to_json()["runs"]:
+        rows.setdefault(row["group"], {})[row["index"]] = row
+    return [(name, spread, rows.get(f"{job.id}/{name}", {})) for name, spread in job.spread().items()]
+
+
+def _grouped(groups: list[_Group]) -> Table:
+    table = columns(task="left", rewards="left", mean="right", verdicts="left", group="left")
+    for name, spread, rows in groups:
+        members = [(_verdict(rows.get(index)), reward) for index, reward in enumerate(spread.rewards)]
+        style = _STATES.get(spread.state, "")
+        table.add_row(
+            plain(name),
+            marks(members),
+            number(spread.mean),
+            counts(Counter(verdict for verdict, _ in members)),
+            f"[{style}]{spread.state}[/]" if style else spread.state,
+        )
+    return table
+
+
+def _single(groups: list[_Group]) -> Table:
+    table = columns(task="left", reward="right", verdict="left", took="right")
+    for name, spread, rows in groups:
+        row = rows.get(0)
+        took = "" if row is None else duration(row["seconds"])
+        table.add_row(plain(name), number(spread.rewards[0]), styled(_verdict(row)), took)
+    return table
+
+
+def _verdict(row: Mapping[str, Any] | None) -> str:
+    return "missing" if row is None else str(row["verdict"])
+
+
+def _summary(job: Job) -> Iterator[tuple[str, str]]:
+    from hudsim.eval.spread import spread_words
+
+    if job.complete:
+        yield "reward", f"[bold]{number(job.reward)}[/]"
+    elif not job.ran:
+        yield "reward", f"none: 0 of {job.expected} ran"
+    else:
+        over_all = f"{number(job.mean_over_all)} if the others are 0"
+        yield "reward", f"[bold]{number(job.reward)}[/] over the {job.ran} of {job.expected} that ran, {over_all}"
+    yield "verdicts", counts(job.verdicts)
+    spreads = job.spread()
+    if any(len(spread.rewards) > 1 for spread in spreads.values()):
+        yield "passes", _passes(job)
+        yield "spread", plain(spread_words(spreads))
+
+
+def _passes(job: Job) -> str:
+    """The chance that of k tries one passes, for 1 and the largest group."""
+    from hudsim.errors import UsageError
+
+    said = []
+    for k in (1, max(len(spread.rewards) for spread in job.spread().values())):
+        try:
+            found = job.pass_at(k)
+        except UsageError:  # no task has so many runs that count
+            continue
+        without = f" ({len(found.left_out)} of the tasks left out)" if found.left_out else ""
+        said.append(f"pass@{k} {number(found.value)}{without}")
+    return ", ".join(said) or "–"
+
+
+def _errors(job: Job) -> Iterator[str]:
+    """The first few runs without a verdict that counts, and agents that raised: each message once."""
+    wrong = [run for run in job.runs if run.error is not None]
+    by_words: dict[str, list[str]] = {}
+    for run in wrong:
+        by_words.setdefault(f"{run.verdict}: {run.error}", []).append(run.id)
+    for words, ids in list(by_words.items())[:_MOST_ERRORS]:
+        verdict, _, rest = words.partition(": ")
+        more = f" and {len(ids) - _LISTED} more" if len(ids) > _LISTED else ""
+        yield f"[red]{', '.join(ids[:_LISTED])}{more}: {verdict}:[/] {plain(rest)}"
+    if len(by_words) > _MOST_ERRORS:
+        yield f"[red]and {len(by_words) - _MOST_ERRORS} other errors[/]"

@@ -1,0 +1,210 @@
+"""``ControlClient``: the caller's end of ``/control``. A dropped link is dialled again and the session resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import secrets
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from hudsim.capability import Capability
+from hudsim.environment.control import PROTOCOL
+from hudsim.environment.forwarder import Forwarder
+from hudsim.errors import ConnectError, HudsimError, LinkLost, UsageError
+from hudsim.net import Address, RpcClient, connect, host_id
+
+__all__ = ["ControlClient"]
+
+_ANSWER_S = 10.0
+_GOODBYE_S = 1.5
+
+
+class ControlClient:
+    """One session with a served environment.
+
+    ::
+
+        async with await ControlClient.connect("ws://127.0.0.1:8000/?bearer=…") as control:
+            started = await control.start("count", {"word": "strawberry", "letter": "r"})
+            grade = await control.grade("3")
+
+    manifest
+        What ``hello`` said: ``env``, ``slots``, ``state``.
+    session_id
+        With it another connection can resume the session after :meth:`drop`.
+    capabilities
+        By name; as of the last start.
+
+    When the link breaks, a call dials again for up to ``reconnect_s`` (refused: 2 s), resumes the session and asks
+    again; the environment does nothing twice. Then it raises :class:`~hudsim.errors.LinkLost`.
+    """
+
+    def __init__(self, address: Address, *, park_s: float, reconnect_s: float) -> None:
+        self._address = address
+        self._park_s, self._reconnect_s = park_s, reconnect_s
+        self._rpc: RpcClient | None = None
+        self._keys = (f"{secrets.token_hex(4)}-{n}" for n in itertools.count())
+        self._forwarders: dict[str, Forwarder] = {}
+        self._dialling = asyncio.Lock()
+        self.manifest: dict[str, Any] = {}
+        self.session_id: str | None = None
+        self.capabilities: dict[str, Capability] = {}
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str | Address,
+        *,
+        session_id: str | None = None,
+        park_s: float = 30.0,
+        reconnect_s: float = 10.0,
+        timeout_s: float = 10.0,
+    ) -> Self:
+        """Dial a served environment; ``session_id`` resumes a session that was left behind.
+
+        park_s
+            How long the session outlives a link that ends without a goodbye [s].
+
+        Raises :class:`~hudsim.errors.ConnectError` and its siblings, :class:`~hudsim.errors.TaskError` for a session
+        that is not there.
+        """
+        address = (Address.parse(url) if isinstance(url, str) else url).at("/control")
+        client = cls(address, park_s=park_s, reconnect_s=reconnect_s)
+        client.session_id = session_id
+        await client._dial(timeout_s)
+        return client
+
+    @property
+    def environment(self) -> str:
+        """The environment's name."""
+        return str(self.manifest["env"]["name"])
+
+    @property
+    def state(self) -> str:
+        """What the session was at, when it was greeted: ``idle``, ``working`` or ``started``."""
+        return str(self.manifest["state"])
+
+    async def list_tasks(self) -> list[dict[str, Any]]:
+        """The templates: ``id``, ``description``, JSON Schemas ``args``, ``input``, ``returns``."""
+        tasks: list[dict[str, Any]] = (await self._call("tasks.list"))["tasks"]
+        return tasks
+
+    async def start(self, task_id: str, args: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Start a task; ``{"prompt", "bindings", …}``. Raises what the template raised, typed."""
+        started: dict[str, Any] = await self._call("tasks.start", id=task_id, args=args or {}, key=next(self._keys))
+        self._learn(started.pop("capabilities", []))
+        return started
+
+    async def grade(self, answer: Any = None) -> dict[str, Any]:
+        """Grade it: the frame of an :class:`~hudsim.graders.EvaluationResult`."""
+        frame: dict[str, Any] = await self._call("tasks.grade", answer=answer, key=next(self._keys))
+        return frame
+
+    async def cancel(self) -> bool:
+        """End the task ungraded; whether there was one."""
+        return bool((await self._call("tasks.cancel"))["cancelled"])
+
+    async def reference(self) -> Any:
+        """What the task's author would answer or do. Raises :class:`~hudsim.errors.TaskError` if it is kept back."""
+        return (await self._call("tasks.reference"))["reference"]
+
+    async def reach(self, capability: Capability, *, direct: bool | None = None) -> Capability:
+        """``capability`` with a URL that can be dialled from here.
+
+        direct
+            Dial what serves it, rather than through the environment's own port. None: if it is on this host.
+        """
+        if self.manifest["same_host"] if direct is None else direct:
+            return capability
+        if capability.protocol in ("hudsim/1", "openpi/0"):
+            url = self._address.at(f"/robot/{capability.name}").url
+            return Capability(capability.name, capability.protocol, url, capability.params)
+        forwarder = self._forwarders.get(capability.name)
+        if forwarder is None:
+            forwarder = self._forwarders[capability.name] = Forwarder(self._address, capability.name)
+        host, port = await forwarder.start()
+        return capability.moved(host, port)
+
+    async def close(self) -> None:
+        """Say goodbye, which ends the session, and hang up. Idempotent."""
+        if self._rpc is not None:
+            with contextlib.suppress(HudsimError, TimeoutError):
+                await self._rpc.call("bye", timeout_s=_GOODBYE_S)
+        await self.drop()
+
+    async def drop(self) -> None:
+        """Hang up without a goodbye: the session is parked. Idempotent."""
+        forwarders, self._forwarders = self._forwarders, {}
+        for forwarder in forwarders.values():
+            await forwarder.stop()
+        rpc, self._rpc = self._rpc, None
+        if rpc is not None:
+            await rpc.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # The link -----------------------------------------------------------------------------------------------------
+
+    async def _dial(self, timeout_s: float) -> None:
+        rpc = RpcClient(await connect(self._address, timeout_s=timeout_s))
+        try:
+            manifest = await rpc.call(
+                "hello", timeout_s=_ANSWER_S, session_id=self.session_id, park_s=self._park_s, host=host_id()
+            )
+            self._check(manifest)
+        except TimeoutError:
+            await rpc.close()
+            raise ConnectError(f"{self._address.netloc} said nothing within {_ANSWER_S:g} s") from None
+        except BaseException:
+            await rpc.close()
+            raise
+        self._rpc, self.manifest, self.session_id = rpc, manifest, manifest["session_id"]
+        self._learn(manifest["capabilities"])
+
+    def _check(self, manifest: dict[str, Any]) -> None:
+        if manifest.get("protocol") != PROTOCOL:
+            got = manifest.get("protocol")
+            raise UsageError(f"{self._address.netloc} speaks {got!r}, expected {PROTOCOL}: is it an environment?")
+
+    def _learn(self, manifests: list[dict[str, Any]]) -> None:
+        self.capabilities = {c.name: c for c in map(Capability.from_manifest, manifests)}
+
+    async def _call(self, method: str, **params: Any) -> Any:
+        deadline_s: float | None = None
+        while True:
+            rpc = self._rpc
+            if rpc is None:
+                raise LinkLost(f"{self._address.netloc}: the connection was closed")
+            try:
+                return await rpc.call(method, **params)
+            except LinkLost as lost:
+                deadline_s = deadline_s or time.monotonic() + self._reconnect_s
+                await self._resume(rpc, lost, deadline_s)
+
+    async def _resume(self, broken: RpcClient, lost: LinkLost, deadline_s: float) -> None:
+        """Dial again, unless another call has; raises ``lost`` once it is no use."""
+        async with self._dialling:
+            if self._rpc is not broken:
+                return
+            await broken.close()
+            began_s, pause_s = time.monotonic(), 0.05
+            while True:
+                try:
+                    await self._dial(max(0.1, deadline_s - time.monotonic()))
+                except ConnectError as refused:
+                    gave_up_s = deadline_s if "refused" not in refused.message else min(deadline_s, began_s + 2.0)
+                    if time.monotonic() + pause_s > gave_up_s:
+                        raise lost from None
+                else:
+                    return
+                await asyncio.sleep(pause_s)
+                pause_s = min(1.0, 2 * pause_s)

@@ -1,0 +1,215 @@
+"""``Control``: the server's end of ``/control``: sessions that outlive their links, for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudsim.environment.environment import Environment
+from hudsim.environment.session import Session
+from hudsim.errors import TaskError, UsageError
+from hudsim.net import Link, host_id, serve_rpc
+
+__all__ = ["PROTOCOL", "Control"]
+
+PROTOCOL = "hudsim-control/1"
+
+_PARK_S = 30.0
+_LONGEST_PARK_S = 24 * 3600.0
+
+
+@dataclass
+class _Entry:
+    """A session and who speaks for it. ``link`` None: it is parked, until ``expiry`` ends it."""
+
+    session: Session
+    link: Link | None = None
+    park_s: float = _PARK_S
+    expiry: asyncio.TimerHandle | None = None
+
+
+class Control:
+    """The sessions of one served environment.
+
+    A link speaks for one session: a new one, or with ``hello(session_id=…)`` one that an earlier link left behind. A
+    link that ends without ``bye`` parks its session for ``park_s``; then its task is cancelled.
+
+    reveal
+        Whether ``tasks.reference`` is answered.
+    """
+
+    def __init__(self, environment: Environment, *, reveal: bool = False) -> None:
+        self.environment = environment
+        self._reveal = reveal
+        self._entries: dict[str, _Entry] = {}
+        self._ending: set[asyncio.Task[Any]] = set()
+        self.started = self.graded = 0
+
+    @property
+    def live(self) -> int:
+        """Sessions with a link."""
+        return sum(entry.link is not None for entry in self._entries.values())
+
+    @property
+    def parked(self) -> int:
+        """Sessions that wait for one."""
+        return len(self._entries) - self.live
+
+    async def serve(self, link: Link) -> None:
+        """Answer one link until it ends."""
+        line = _Line(self, link)
+        try:
+            await serve_rpc(link, line.methods())
+        finally:
+            line.hang_up()
+
+    async def stop(self) -> None:
+        """Cancel every session's task."""
+        entries, self._entries = self._entries, {}
+        for entry in entries.values():
+            _forget_expiry(entry)
+        await asyncio.gather(*(entry.session.cancel() for entry in entries.values()), *self._ending)
+
+    # For a line ---------------------------------------------------------------------------------------------------
+
+    def open(self, link: Link, session_id: str | None) -> _Entry:
+        """A new session, or the one called so. Raises :class:`~hudsim.errors.TaskError` if that is not here."""
+        if session_id is None:
+            session = Session(self.environment)
+            entry = self._entries[session.id] = _Entry(session)
+        elif session_id in self._entries:
+            entry = self._entries[session_id]
+        else:
+            raise TaskError(
+                f"no session {session_id!r} here: it ended, was parked for too long, or is another server's "
+                f"({self.parked} are parked)"
+            )
+        _forget_expiry(entry)
+        if entry.link not in (None, link):
+            entry.link.abort()  # a peer that comes again knows better than we whether its old link lives
+        entry.link = link
+        return entry
+
+    def park(self, entry: _Entry, link: Link) -> None:
+        """The entry's link has ended, unless it has another by now."""
+        if entry.link is not link:
+            return
+        entry.link = None
+        loop = asyncio.get_running_loop()
+        entry.expiry = loop.call_later(entry.park_s, lambda: self._later(self.end(entry)))
+
+    async def end(self, entry: _Entry) -> None:
+        """Cancel the session's task and forget the session."""
+        _forget_expiry(entry)
+        entry.link = None
+        if self._entries.pop(entry.session.id, None) is not None:
+            await entry.session.cancel()
+
+    def reference(self, entry: _Entry) -> Any:
+        if not self._reveal:
+            raise TaskError(
+                f"environment {self.environment.name} is served without its references; for agents that need them, "
+                "serve it with reveal=True (--reveal)"
+            )
+        return entry.session.reference()
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+def _forget_expiry(entry: _Entry) -> None:
+    if entry.expiry is not None:
+        entry.expiry.cancel()
+        entry.expiry = None
+
+
+class _Line:
+    """The methods of one link."""
+
+    def __init__(self, control: Control, link: Link) -> None:
+        self._control, self._link = control, link
+        self._environment = control.environment
+        self._entry: _Entry | None = None
+
+    def methods(self) -> dict[str, Any]:
+        return {
+            "hello": self.hello,
+            "tasks.list": self.list_tasks,
+            "tasks.start": self.start,
+            "tasks.grade": self.grade,
+            "tasks.cancel": self.cancel,
+            "tasks.reference": self.reference,
+            "bye": self.bye,
+        }
+
+    def hang_up(self) -> None:
+        if self._entry is not None:
+            self._control.park(self._entry, self._link)
+
+    async def hello(
+        self, session_id: str | None = None, park_s: float | None = None, host: str | None = None
+    ) -> dict[str, Any]:
+        """Who is there. ``host``: what :func:`~hudsim.net.host_id` says at the caller's end."""
+        if park_s is not None and not (_is_number(park_s) and 0 <= park_s <= _LONGEST_PARK_S):
+            raise UsageError(f"park_s: got {park_s!r}, expected seconds from 0 to {_LONGEST_PARK_S:g}")
+        before = self._entry
+        if before is None or session_id not in (None, before.session.id):
+            self._entry = self._control.open(self._link, session_id)
+            if before is not None:
+                await self._control.end(before)
+        assert self._entry is not None
+        if park_s is not None:
+            self._entry.park_s = float(park_s)
+        session = self._entry.session
+        return {
+            "protocol": PROTOCOL,
+            "session_id": session.id,
+            "state": session.state,
+            "env": {"name": self._environment.name, "version": self._environment.version},
+            "slots": self._environment.slots,
+            "same_host": host == host_id(),
+            "capabilities": [capability.to_manifest() for capability in self._environment.capabilities],
+        }
+
+    async def list_tasks(self) -> dict[str, Any]:
+        return {"tasks": [template.manifest() for template in self._environment.templates.values()]}
+
+    async def start(self, id: str, args: Mapping[str, Any] | None = None, key: str | None = None) -> dict[str, Any]:  # noqa: A002
+        if args is not None and not isinstance(args, Mapping):
+            raise UsageError(f"args: got a {type(args).__name__}, expected an object")
+        frame = await self._session().start(str(id), args or {}, key)
+        self._control.started += 1
+        return frame
+
+    async def grade(self, answer: Any = None, key: str | None = None) -> dict[str, Any]:
+        frame = await self._session().grade(answer, key)
+        self._control.graded += 1
+        return frame
+
+    async def cancel(self) -> dict[str, Any]:
+        return {"cancelled": await self._session().cancel()}
+
+    async def reference(self) -> dict[str, Any]:
+        self._session()
+        assert self._entry is not None
+        return {"reference": self._control.reference(self._entry)}
+
+    async def bye(self) -> dict[str, Any]:
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            await self._control.end(entry)
+        return {}
+
+    def _session(self) -> Session:
+        if self._entry is None:
+            self._entry = self._control.open(self._link, None)
+        return self._entry.session
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

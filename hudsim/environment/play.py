@@ -1,0 +1,104 @@
+"""``Play``: one template being played: its generator between the first yield and the second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import traceback
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from hudsim.environment.answer import Answer
+from hudsim.environment.reward import evaluation_of
+from hudsim.environment.template import Template
+from hudsim.errors import HudsimError, TemplateError
+from hudsim.graders import EvaluationResult
+
+__all__ = ["CLOSE_S", "Play"]
+
+CLOSE_S = 5.0
+"""How long a template's ``finally`` clauses may take once its task is cancelled."""
+
+
+class Play:
+    """``await start()`` → ``await grade(answer)``; ``await close()`` at any time ends it. Each at most once."""
+
+    def __init__(self, template: Template[Any], args: Mapping[str, Any]) -> None:
+        self.template = template
+        self.args = template.parameters.check(args)
+        self._generator: AsyncGenerator[Any, Any] | None = None
+
+    async def start(self) -> dict[str, Any]:
+        """Up to the first yield: ``{"prompt": …, "bindings": {…}}``, plain JSON.
+
+        Raises :class:`~hudsim.errors.TemplateError`, or the typed error of what the template called.
+        """
+        self._generator = self.template.func(**self.args)
+        try:
+            prompt = await anext(self._generator)
+        except StopAsyncIteration:
+            raise self._broken("ended without a yield; expected two: prompt and reward") from None
+        except (Exception, SystemExit) as error:
+            raise self._raised("start", error) from error
+        frame = prompt if isinstance(prompt, Mapping) and "prompt" in prompt else {"prompt": prompt}
+        try:
+            plain: dict[str, Any] = json.loads(json.dumps(dict(frame), default=_plain, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise self._broken(f"yielded a prompt that is no plain JSON: {error}") from None
+        bindings = plain.setdefault("bindings", {})
+        if not isinstance(bindings, dict) or not all(isinstance(value, dict) for value in bindings.values()):
+            raise self._broken(f"yielded bindings {bindings!r:.80}, expected {{capability: {{…}}}}")
+        return plain
+
+    async def grade(self, answer: Any) -> EvaluationResult:
+        """From the answer to the second yield, and on to the end. Raises as :meth:`start`."""
+        assert self._generator is not None
+        kind = self.template.return_type
+        try:
+            given = await self._generator.asend(answer if kind is None else Answer.parse(kind, answer))
+        except StopAsyncIteration:
+            raise self._broken("yielded once; expected two yields: prompt and reward") from None
+        except (Exception, SystemExit) as error:
+            raise self._raised("grade", error) from error
+        evaluation = evaluation_of(given, self.template.name)
+        try:
+            await anext(self._generator)
+        except StopAsyncIteration:
+            return evaluation
+        except (Exception, SystemExit) as error:
+            raise self._raised("clean up after the grade", error) from error
+        raise self._broken("yielded three times; expected two yields: prompt and reward")
+
+    async def close(self) -> None:
+        """End the template where it stands; its ``finally`` clauses run. Idempotent, ends within a few seconds."""
+        generator, self._generator = self._generator, None
+        if generator is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(CLOSE_S):
+                    await generator.aclose()
+
+    def _broken(self, what: str) -> TemplateError:
+        return TemplateError(f"template {self.template.name} {what}", template=self.template.name)
+
+    def _raised(self, phase: str, error: BaseException) -> HudsimError:
+        """What is typed already, of the world or the link, stays what it is."""
+        if isinstance(error, HudsimError):
+            return error
+        frames = traceback.extract_tb(error.__traceback__)
+        place = next((f for f in reversed(frames) if f.filename == self.template.func.__code__.co_filename), frames[-1])
+        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))  # which grader it was
+        return TemplateError(
+            f"template {self.template.name} raised {type(error).__name__}: {error}{notes} "
+            f"({place.filename}:{place.lineno}, as it was to {phase})",
+            template=self.template.name,
+            traceback="".join(traceback.format_exception(error, limit=-8)),
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"got a {type(value).__name__}")

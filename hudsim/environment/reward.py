@@ -1,0 +1,60 @@
+"""From what a template yields second to an ``EvaluationResult``; the core of grading, without I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from hudsim.errors import TemplateError, UsageError, WireError
+from hudsim.graders import EvaluationResult, SubScore, Verdict
+from hudsim.robot.ending import CANCELLED
+
+__all__ = ["evaluation_of"]
+
+_EXPECTED = (
+    "expected a finite number, an EvaluationResult, a SubScore, the record of a bridge's result(), or {'score': number}"
+)
+
+
+def evaluation_of(given: Any, template: str) -> EvaluationResult:
+    """The evaluation that ``given``, the second yield of ``template``, stands for.
+
+    Raises :class:`~hudsim.errors.TemplateError` for what is none: a bool, NaN, None, text.
+    """
+    if isinstance(given, EvaluationResult):
+        return given
+    if isinstance(given, SubScore):
+        return EvaluationResult(reward=given.value, subscores=[given.model_copy(update={"weight": 1.0})])
+    if isinstance(given, Mapping):
+        return _of_mapping(given, template)
+    return EvaluationResult(reward=_number(given, template))
+
+
+def _of_mapping(given: Mapping[str, Any], template: str) -> EvaluationResult:
+    is_record = "end" in given and "cadence" in given
+    try:
+        if is_record and given["end"] == str(CANCELLED):  # the agent's doing: a template asks once that is done
+            return EvaluationResult(content="the agent left the episode before its end", info=_info(given))
+        if is_record and given.get("is_error"):  # an episode that is nobody's verdict
+            words = f"{given['end']}: {given.get('message') or 'the episode was lost'}"
+            return EvaluationResult(isError=True, verdict=Verdict.infra_error, content=words, info=_info(given))
+        if "score" not in given:
+            raise TemplateError(f"template {template} graded with a dict of {sorted(map(str, given))}; {_EXPECTED}")
+        if is_record:
+            return EvaluationResult(reward=_number(given["score"], template), info=_info(given))
+        return EvaluationResult.from_frame(given)
+    except (UsageError, WireError) as error:
+        raise TemplateError(f"template {template} graded with {error.message}; {_EXPECTED}") from None
+
+
+def _info(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A bridge's record without what the result says by itself."""
+    return {key: value for key, value in record.items() if key != "score"}
+
+
+def _number(given: Any, template: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
+        raise TemplateError(f"template {template} graded with {given!r:.80} ({type(given).__name__}); {_EXPECTED}")
+    return float(given)

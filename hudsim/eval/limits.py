@@ -1,0 +1,44 @@
+"""``Limits``: how long each part of a run may take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from hudsim.errors import UsageError
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds, each above 0; None: no limit of its own.
+
+    agent_s
+        The agent's work. When it is up the agent is stopped and what it left is graded.
+    rollout_s
+        All of a run, from asking for its environment to the grade. A run that is cut off while its environment
+        comes up or its task starts is an error; while the agent works or its work is graded, a 0.
+    grade_s
+        Grading; a 0 if it is up.
+    start_s
+        Starting the task: the template up to its prompt, waiting for a free slot included.
+    """
+
+    agent_s: float | None = None
+    rollout_s: float | None = None
+    grade_s: float | None = 600.0
+    start_s: float | None = 600.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise UsageError(f"{field.name}: got {value!r}, expected seconds above 0, or None")
+        if self.agent_s is not None and self.rollout_s is not None and self.agent_s >= self.rollout_s:
+            raise UsageError(
+                f"got {self.agent_s:g} s for the agent and {self.rollout_s:g} s for the whole run; expected less for the "
+                "agent, or its work is never graded"
+            )

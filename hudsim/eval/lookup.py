@@ -1,0 +1,94 @@
+"""``Lookup``: the reading end of the run store; every call blocks."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+from hudsim.errors import UnknownName
+from hudsim.eval.batch import Batch
+from hudsim.eval.jobrow import JobRow, JobSummary, KeptJob
+from hudsim.eval.run import Run
+
+__all__ = ["Lookup"]
+
+_JOB = "SELECT id, name, group_size, created_at FROM jobs"
+_NEWEST_FIRST = "ORDER BY rowid DESC"  # as they were begun: clocks are stepped
+_LISTED = 8  # names in an error; of more the nearest
+
+
+class Lookup:
+    """Answers from one connection, which sees one moment.
+
+    A job is named by its id, by a beginning of it that no other shares, or ``last``: the newest. A run by its id, or
+    by a job so named, a dash and its number: ``last-7``. What is not there, or is several, raises
+    :class:`~hudsim.errors.UnknownName` with what comes near.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def jobs(self) -> list[JobSummary]:
+        """All jobs, newest first."""
+        verdicts: dict[str, Counter[str]] = {}
+        for job, verdict, count in self._db.execute("SELECT job, verdict, count(*) FROM runs GROUP BY job, verdict"):
+            verdicts.setdefault(job, Counter())[verdict] = count
+        rewards = dict(self._db.execute("SELECT job, avg(reward) FROM runs GROUP BY job").fetchall())
+        planned = "SELECT job, sum(expected), config, min(batch) FROM batches GROUP BY job"  # the config of that batch
+        plans = {job: (expected, json.loads(config)) for job, expected, config, _ in self._db.execute(planned)}
+        found = []
+        for row in self._db.execute(f"{_JOB} {_NEWEST_FIRST}"):
+            job = JobRow(*row)
+            expected, config = plans.get(job.id, (0, {}))
+            counts = verdicts.get(job.id, Counter())
+            if counts.total() < expected:
+                counts["missing"] = expected - counts.total()
+            found.append(JobSummary(job, config, expected, counts, rewards.get(job.id)))
+        return found
+
+    def job(self, name: str) -> JobRow:
+        """The job called ``name``."""
+        jobs = [JobRow(*row) for row in self._db.execute(f"{_JOB} {_NEWEST_FIRST}")]
+        if name == "last" and jobs:
+            return jobs[0]
+        found = [job for job in jobs if name and job.id.startswith(name)]
+        found = [job for job in found if job.id == name] or found
+        if len(found) == 1:
+            return found[0]
+        kind = "job, but several that begin with" if found else "job"
+        raise UnknownName(kind, name, _near(name, [job.id for job in found or jobs]))
+
+    def load(self, name: str) -> KeptJob:
+        """All of the job called ``name`` but its traces."""
+        job = self.job(name)
+        batches = "SELECT group_size, config, tasks FROM batches WHERE job = ? ORDER BY batch"
+        runs = "SELECT row FROM runs WHERE job = ? ORDER BY batch, position"
+        return KeptJob(
+            job,
+            [
+                Batch.from_json({"group": group, "config": json.loads(config), "tasks": json.loads(tasks)})
+                for group, config, tasks in self._db.execute(batches, (job.id,))
+            ],
+            [Run.from_row(json.loads(row)) for (row,) in self._db.execute(runs, (job.id,))],
+        )
+
+    def run(self, name: str) -> Run:
+        """The run called ``name``, with its trace."""
+        beginning, dash, number = name.rpartition("-")
+        job = self.job(beginning if dash else name)
+        found = self._db.execute(
+            "SELECT row, trace FROM runs JOIN traces ON run = id WHERE id = ?", (f"{job.id}-{number}",)
+        ).fetchone()
+        if dash and found is not None:
+            return Run.from_row(json.loads(found[0]), json.loads(found[1]))
+        ids = self._db.execute("SELECT id FROM runs WHERE job = ? ORDER BY batch, position", (job.id,))
+        raise UnknownName("run", name, _near(f"{job.id}-{number}", [run for (run,) in ids]))
+
+
+def _near(name: str, there_are: Sequence[str]) -> list[str]:
+    near = difflib.get_close_matches(name, there_are, n=_LISTED, cutoff=0.0)
+    more = len(there_are) - len(near)
+    return [*near, f"… {more} more"] if more else near

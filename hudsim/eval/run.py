@@ -1,0 +1,207 @@
+"""``Run``: one task in an agent's hands, and afterwards what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from hudsim.capability import Capability
+from hudsim.environment.task import Task
+from hudsim.errors import TaskError, UnknownName
+from hudsim.eval.trace import Step, Trace
+from hudsim.graders import EvaluationResult, Verdict
+
+if TYPE_CHECKING:
+    from hudsim.environment.client import ControlClient
+
+__all__ = ["End", "Run"]
+
+End = Literal["done", "max_steps", "timeout", "error", "lost"]
+"""How the agent ended: it returned; it, or the world, had its ``max_steps``; its time was up; it raised; what it
+worked on was lost. The first four are its own doing and are graded."""
+
+
+class Run:
+    """What an agent is called with: ``await agent(run)``. Later one row of a job.
+
+    While it is live
+        ``prompt``, ``capabilities`` and ``bindings`` say what to do and where; ``record`` adds to ``trace``;
+        ``trace.content`` is the answer that will be graded.
+    id, job_id, slug, index, group_id
+        ``index`` counts within the group, from 0. ``group_id`` names the group through all of the job's batches.
+    end
+        How the agent ended. None: it never began.
+    verdict
+        Of the grade; see :class:`~hudsim.graders.Verdict`. None: the run is not over.
+    grade
+        What the template said. None: it was not graded.
+    error
+        What went wrong, in words: the agent's, the environment's, the grader's. None: nothing.
+    seconds
+        From asking for the environment to the grade. ``started_at``: the wall clock then, ISO 8601 in UTC.
+    attempts
+        What became of earlier tries of this run which were nobody's verdict: ``[{"verdict", "error", …}]``.
+    """
+
+    def __init__(self, task: Task, *, job_id: str, run_id: str, index: int = 0, group: str | None = None) -> None:
+        self.task = task
+        self.id, self.job_id, self.index = run_id, job_id, index
+        self._group = task.slug if group is None else group
+        self.prompt: Any = None
+        self.bindings: dict[str, dict[str, Any]] = {}
+        self.capabilities: dict[str, Capability] = {}
+        self.trace = Trace()
+        self.end: End | None = None
+        self.verdict: Verdict | None = None
+        self.grade: EvaluationResult | None = None
+        self.error: str | None = None
+        self.seconds = 0.0
+        self.started_at = ""
+        self.attempts: list[dict[str, Any]] = []
+        self._client: ControlClient | None = None
+
+    # What it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def slug(self) -> str:
+        return self.task.slug
+
+    @property
+    def task_id(self) -> str:
+        """The template's id."""
+        return self.task.id
+
+    @property
+    def group_id(self) -> str:
+        return f"{self.job_id}/{self._group}"
+
+    @property
+    def trace_id(self) -> str:
+        return self.id
+
+    @property
+    def valid(self) -> bool:
+        """Whether it has a verdict that counts: one about the agent, not about the harness."""
+        return self.verdict is not None and self.verdict.valid
+
+    @property
+    def reward(self) -> float | None:
+        """The reward. None: there is no valid one."""
+        if not self.valid:
+            return None
+        return self.grade.reward if self.grade is not None else 0.0
+
+    # For the agent ------------------------------------------------------------------------------------------------
+
+    @property
+    def prompt_text(self) -> str:
+        """The prompt as plain text: of a list of messages their contents, one below the other."""
+        return _words(self.prompt)
+
+    @property
+    def client(self) -> ControlClient:
+        """The control channel. Raises :class:`~hudsim.errors.TaskError` once the run is over."""
+        if self._client is None:
+            raise TaskError(f"run {self.id} is not live: it has no connection")
+        return self._client
+
+    def attach(self, client: ControlClient | None) -> None:
+        """Make it live, or (None) not any more."""
+        self._client = client
+
+    def capability(self, name: str) -> Capability:
+        """The capability called ``name``, or the only one that speaks the protocol ``name`` (``ssh``, ``hudsim/1``).
+
+        Raises :class:`~hudsim.errors.UnknownName`, which lists those there are.
+        """
+        if name in self.capabilities:
+            return self.capabilities[name]
+        speaking = [c for c in self.capabilities.values() if name in (c.protocol, c.protocol.partition("/")[0])]
+        if len(speaking) == 1:
+            return speaking[0]
+        there_are = [f"{c.name} ({c.protocol})" for c in self.capabilities.values()]
+        raise UnknownName("capability", name, there_are)
+
+    async def reach(self, name: str) -> Capability:
+        """As :meth:`capability`, with a URL that can be dialled from here: through a tunnel if it must be."""
+        return await self.client.reach(self.capability(name))
+
+    async def reference(self) -> Any:
+        """What the task's author would answer or do; for ``oracle``.
+
+        Raises :class:`~hudsim.errors.TaskError` unless the environment is served so that it reveals references.
+        """
+        return await self.client.reference()
+
+    def record(self, step: Step) -> Step:
+        """Add a step to the trace."""
+        return self.trace.record(step)
+
+    def note(
+        self,
+        source: str,
+        *,
+        content: str | None = None,
+        data: dict[str, Any] | None = None,
+        error: str | None = None,
+        started_s: float | None = None,
+    ) -> Step:
+        """Add a step made of these; see :class:`~hudsim.eval.trace.Step`."""
+        return self.record(Step(source, content=content, data=data or {}, error=error, started_s=started_s))
+
+    # As a row -----------------------------------------------------------------------------------------------------
+
+    def to_row(self) -> dict[str, Any]:
+        """All but the trace, as plain JSON; :meth:`from_row` reads it back."""
+        return {
+            "id": self.id,
+            "job": self.job_id,
+            "task": self.task.to_row(),
+            "index": self.index,
+            "group": self._group,
+            "prompt": self.prompt,
+            "end": self.end,
+            "verdict": self.verdict,
+            "reward": self.reward,
+            "grade": None if self.grade is None else self.grade.to_frame(),
+            "error": self.error,
+            "seconds": self.seconds,
+            "started_at": self.started_at,
+            "attempts": self.attempts,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> Self:
+        """From :meth:`to_row`. ``trace`` None: an empty one."""
+        run = cls(
+            Task.model_validate(row["task"]),
+            job_id=row["job"],
+            run_id=row["id"],
+            index=row["index"],
+            group=row.get("group"),
+        )
+        run.prompt, run.end, run.error = row["prompt"], row["end"], row["error"]
+        run.verdict = None if row["verdict"] is None else Verdict(row["verdict"])
+        run.grade = None if row["grade"] is None else EvaluationResult.from_frame(row["grade"])
+        run.seconds, run.started_at, run.attempts = row["seconds"], row["started_at"], list(row["attempts"])
+        if trace is not None:
+            run.trace = Trace.from_json(trace)
+        return run
+
+    def __repr__(self) -> str:
+        came = "live" if self.verdict is None else f"{self.verdict} {self.reward}"
+        return f"<Run {self.id} {self.slug}[{self.index}] {came}>"
+
+
+def _words(prompt: Any) -> str:
+    if prompt is None:
+        return ""
+    if isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, list):
+        return "\n\n".join(filter(None, map(_words, prompt)))
+    if isinstance(prompt, dict):
+        content = prompt.get("content", prompt.get("text"))
+        return _words(content) if content is not None else json.dumps(prompt)
+    return str(prompt)

@@ -1,0 +1,65 @@
+"""``Shared``: many runs on one placement of another provider."""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+from typing import Self
+
+from hudsim.environment.task import Task
+from hudsim.errors import UsageError
+from hudsim.eval.pool import Pool, Pooled, scope_of
+from hudsim.eval.protocols import Provider
+from hudsim.eval.runtime import Runtime
+
+__all__ = ["Shared"]
+
+
+class Shared(Pooled):
+    """Up to ``width`` runs of one environment share one placement of ``inner``; one more waits.
+
+    ``width`` is what one placement can hold: the slots of a vectorised world. Without it, placements are as wide as
+    their environments say.
+
+    ::
+
+        async with Shared(SubprocessRuntime("env.py"), width=8) as runtime:    # kept for both calls
+            await taskset.run(first, runtime=runtime)
+            await taskset.run(second, runtime=runtime)
+    """
+
+    def __init__(self, inner: Provider, *, width: int) -> None:
+        super().__init__()
+        if type(width) is not int or width < 1:
+            raise UsageError(f"width: got {width!r}, expected a whole number from 1")
+        self.inner, self.width = inner, width
+        self._scope = contextlib.AsyncExitStack()
+
+    def _pool(self, task: Task) -> Pool:
+        return Pool(self._place, limit=1)
+
+    async def _place(self, task: Task) -> _Placed:
+        stack = contextlib.AsyncExitStack()
+        return _Placed(await stack.enter_async_context(self.inner(task)), self.width, stack)
+
+    async def __aenter__(self) -> Self:
+        if self._users == 0:
+            await self._scope.enter_async_context(scope_of(self.inner))
+        return await super().__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await super().__aexit__(kind, error, tb)
+        if self._users == 0:
+            await self._scope.aclose()
+
+
+class _Placed:
+    def __init__(self, runtime: Runtime, slots: int, stack: contextlib.AsyncExitStack) -> None:
+        self.runtime, self.slots = runtime, slots
+        self.alive = True
+        self._stack = stack
+
+    async def stop(self) -> None:
+        await self._stack.aclose()

@@ -1,0 +1,98 @@
+"""``SubprocessRuntime``: environments served by processes of their own."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from hudsim.environment import Environment, load_environment
+from hudsim.environment.task import Task
+from hudsim.errors import EnvironmentFailed, UsageError
+from hudsim.eval.local_runtime import check_tasks
+from hudsim.eval.pool import Pool, Pooled
+from hudsim.eval.runtime import Runtime
+from hudsim.loop.child import Child
+from hudsim.net.address import new_token
+
+__all__ = ["SubprocessRuntime"]
+
+_COMMAND = [sys.executable, "-m", "hudsim.environment.process"]
+
+
+class SubprocessRuntime(Pooled):
+    """Serves a task's environment from ``source`` in a process of its own, in the source's folder.
+
+    As :class:`~hudsim.eval.LocalRuntime` with a file or folder, but nothing that the environment does (block, crash,
+    leave something behind in memory) reaches this process, and a process that died is replaced for the next run.
+    ``source`` may be a live environment: it is served from the file that declares its templates.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | Environment,
+        *,
+        env: str | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        reveal: bool = False,
+        ready_timeout: float = 120.0,
+    ) -> None:
+        super().__init__()
+        if isinstance(source, Environment):
+            if env is not None:
+                raise UsageError("SubprocessRuntime: env= is for a file or folder")
+            source, env = _file_of(source), source.name
+        self._source = Path(source).absolute()
+        self._env, self._settings = env, dict(settings)
+        self._reveal, self._ready_timeout = reveal, ready_timeout
+        if not self._source.exists():
+            raise UsageError(f"SubprocessRuntime: no file {self._source}")
+
+    def check(self, tasks: Iterable[Task]) -> None:
+        """Whether the environment has these tasks and settings. Raises what a run would be refused with."""
+        check_tasks(tasks, self._settings, lambda task: load_environment(self._source, name=self._env or task.env))
+
+    def _pool(self, task: Task) -> Pool:
+        return Pool(self._serve)
+
+    async def _serve(self, task: Task) -> _ChildServed:
+        child = Child(_COMMAND, name="environment", failed=EnvironmentFailed)
+        order = {
+            "source": str(self._source),
+            "env": self._env or task.env,
+            "settings": self._settings,
+            "bearer": new_token(),
+            "reveal": self._reveal,
+        }
+        try:
+            said = await child.start(order, timeout_s=self._ready_timeout)
+        except BaseException:
+            await child.stop()
+            raise
+        return _ChildServed(child, Runtime(said["url"]), said["slots"])
+
+
+def _file_of(environment: Environment) -> Path:
+    files = {Path(inspect.getfile(template.func)) for template in environment.templates.values()}
+    if len(files) != 1:
+        listed = ", ".join(sorted(map(str, files))) or "no file"
+        raise UsageError(
+            f"SubprocessRuntime: environment {environment.name} declares its templates in {listed}; expected one file"
+        )
+    return files.pop()
+
+
+class _ChildServed:
+    def __init__(self, child: Child, runtime: Runtime, slots: int | None) -> None:
+        self._child = child
+        self.runtime, self.slots = runtime, slots
+
+    @property
+    def alive(self) -> bool:
+        return self._child.failure is None
+
+    async def stop(self) -> None:
+        await self._child.stop()

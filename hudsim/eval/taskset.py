@@ -1,0 +1,241 @@
+"""``Taskset``: tasks with names, in order; read from files, and run in groups."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any, Literal, Self
+
+from hudsim.environment.task import Task
+from hudsim.errors import UnknownName, UsageError
+from hudsim.eval.batch import check_group
+from hudsim.eval.job import Job
+from hudsim.eval.limits import Limits
+from hudsim.eval.local_runtime import LocalRuntime
+from hudsim.eval.pool import scope_of
+from hudsim.eval.protocols import Agent, Provider
+from hudsim.eval.rollout import rollout
+from hudsim.eval.run import Run
+from hudsim.target import load_source
+
+__all__ = ["RUNS", "OnEvent", "Taskset"]
+
+RUNS = Path("runs")
+"""Where jobs are kept: the folder of ``hudsim.db``."""
+
+OnEvent = Callable[[Literal["started", "finished"], Run], None]
+"""Told of each run as it begins and once it is kept."""
+
+
+class Taskset:
+    """Named tasks, in order. Iterating gives the tasks, indexing the one of a slug.
+
+    Raises :class:`~hudsim.errors.UsageError` for two tasks of one slug.
+    """
+
+    def __init__(self, name: str | None = None, tasks: Iterable[Task] = ()) -> None:
+        self.name = name or "taskset"
+        self.tasks: dict[str, Task] = {}
+        for task in tasks:
+            other = self.tasks.setdefault(task.slug, task)
+            if other is not task:
+                raise UsageError(
+                    f"taskset {self.name}: two tasks are called {task.slug} ({other.env}/{other.id} and "
+                    f"{task.env}/{task.id}); give each a slug= of its own"
+                )
+
+    # Files --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """From a ``.py`` file, a folder of them, or rows in ``.json`` (a list) or ``.jsonl``.
+
+        Of Python it takes every task, taskset and list of tasks that stands in a variable without ``_``.
+        Raises :class:`~hudsim.errors.UsageError` that names the file and line.
+        """
+        source = Path(path)
+        if not source.exists():
+            raise UsageError(f"no file {source}")
+        if source.suffix in (".json", ".jsonl"):
+            return cls(source.stem, _read_rows(source))
+        return cls.from_module(source)
+
+    @classmethod
+    def from_module(cls, source: str | Path) -> Self:
+        """From a ``.py`` file or a folder of them. Raises as :meth:`from_file`."""
+        path = Path(source)
+        found = {id(task): task for module in load_source(path) for task in _tasks_in(module)}
+        return cls(path.resolve().stem, found.values())
+
+    def to_file(self, path: str | Path) -> Path:
+        """Write the rows to ``.json`` or ``.jsonl``."""
+        target = Path(path)
+        rows = [task.to_row() for task in self]
+        if target.suffix == ".json":
+            words = json.dumps(rows, indent=2) + "\n"
+        elif target.suffix == ".jsonl":
+            words = "".join(json.dumps(row) + "\n" for row in rows)
+        else:
+            raise UsageError(f"got {target.name}, expected a name that ends in .json or .jsonl")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(words)
+        return target
+
+    # Which --------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks.values())
+
+    def __getitem__(self, slug: str) -> Task:
+        if slug not in self.tasks:
+            raise UnknownName(f"task in {self.name}", slug, self.tasks)
+        return self.tasks[slug]
+
+    def items(self) -> ItemsView[str, Task]:
+        """Slugs and tasks."""
+        return self.tasks.items()
+
+    def filter(self, slugs: Iterable[str]) -> Taskset:
+        """Those of ``slugs`` alone, in this order. Raises :class:`~hudsim.errors.UnknownName` for one not there."""
+        chosen = {self[slug].slug for slug in slugs}
+        return Taskset(self.name, (task for task in self if task.slug in chosen))
+
+    def exclude(self, slugs: Iterable[str]) -> Taskset:
+        """All but those of ``slugs``. Raises :class:`~hudsim.errors.UnknownName` for one not there."""
+        left_out = {self[slug].slug for slug in slugs}
+        return Taskset(self.name, (task for task in self if task.slug not in left_out))
+
+    # Running ------------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        agent: Agent,
+        *,
+        runtime: Provider | None = None,
+        group: int | None = None,
+        max_concurrent: int | None = None,
+        job: Job | None = None,
+        rollout_timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the agent's, not this call's
+        grade_timeout: float | None = Limits().grade_s,
+        runs: Path | None = RUNS,
+        config: Mapping[str, Any] = MappingProxyType({}),
+        on_event: OnEvent = lambda event, run: None,
+    ) -> Job:
+        """Run every task ``group`` times with ``agent``; the job, every run of which is graded or says why not.
+
+        runtime
+            Where environments run. None: in this process, for tasks that a template here has made.
+        group
+            Runs a task. None: the job's, else 1.
+        max_concurrent
+            Runs at once. None: all.
+        job
+            To add to, from :meth:`Job.start`; or to go on with, from :meth:`Job.resume`: then only what is missing is
+            run. None: a new one.
+        timeout, rollout_timeout, grade_timeout
+            Seconds for the agent (graded as it stands then), for a whole run, for grading; see
+            :class:`~hudsim.eval.limits.Limits`. None: no limit.
+        runs
+            The folder that a new job is kept in. None: nowhere.
+        config
+            What else makes this job what it is; a resume with another is refused.
+
+        A run that breaks does not break the others. Raises :class:`~hudsim.errors.UsageError` before anything runs
+        for what cannot be, :class:`~hudsim.errors.StoreError` if a run cannot be kept.
+        """
+        limits = Limits(agent_s=timeout, rollout_s=rollout_timeout, grade_s=grade_timeout)
+        if max_concurrent is not None and max_concurrent < 1:
+            raise UsageError(f"max_concurrent: got {max_concurrent}, expected at least 1")
+        tasks = list(self)
+        provider = runtime if runtime is not None else _at_home(tasks, agent)
+        check = getattr(provider, "check", None)
+        if check is not None:
+            check(tasks)
+        asked = {"timeout": timeout, "rollout_timeout": rollout_timeout, "grade_timeout": grade_timeout, **config}
+        size = check_group((1 if job is None else job.group) if group is None else group)
+        kept = await Job.start(self.name, group=size, runs=runs) if job is None else job
+        try:
+            planned = await kept.plan(tasks, size, {"agent": _name_of(agent), **asked})
+            async with scope_of(provider):
+                await _run_all(planned, agent, provider, limits, max_concurrent, kept, on_event)
+        finally:
+            if job is None:
+                await kept.close()
+        return kept
+
+
+async def _run_all(
+    planned: list[Run],
+    agent: Agent,
+    provider: Provider,
+    limits: Limits,
+    max_concurrent: int | None,
+    job: Job,
+    on_event: OnEvent,
+) -> None:
+    queue = iter(planned)
+
+    async def work() -> None:
+        for run in queue:  # shared: each takes the next
+            on_event("started", run)
+            await rollout(run, agent, provider, limits)
+            await job.finish(run)
+            on_event("finished", run)
+
+    workers = min(len(planned), max_concurrent or len(planned))
+    try:
+        async with asyncio.TaskGroup() as workers_group:
+            for _ in range(workers):
+                workers_group.create_task(work())
+    except BaseExceptionGroup as broken:
+        raise broken.exceptions[0] from None  # the first: the others were cancelled for it
+
+
+def _at_home(tasks: list[Task], agent: Agent) -> Provider:
+    """Each task in the live environment that made it."""
+    homeless = [task.slug for task in tasks if task.home is None]
+    if homeless:
+        raise UsageError(
+            f"task {homeless[0]} came from a file, so it does not say where its environment runs; pass runtime=, as in "
+            'LocalRuntime("env.py"), SubprocessRuntime("env.py") or Runtime("ws://…")'
+        )
+    homes = {id(task.home): task.home for task in tasks if task.home is not None}
+    return LocalRuntime(homes.values(), reveal=getattr(agent, "needs_reference", False))
+
+
+def _name_of(agent: Agent) -> str:
+    """What an agent is called in the record."""
+    name = getattr(agent, "name", None) or getattr(agent, "__qualname__", None)
+    return str(name or type(agent).__qualname__)
+
+
+def _read_rows(path: Path) -> list[Task]:
+    try:
+        words = path.read_text()
+        if path.suffix == ".jsonl":
+            lines = [(n, line) for n, line in enumerate(words.splitlines(), 1) if line.strip()]
+            return [Task.from_row(json.loads(line), f"{path}:{n}") for n, line in lines]
+        rows = json.loads(words)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path}: got no JSON: {error}") from None
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list):
+        raise UsageError(f"{path}: got a {type(rows).__name__}, expected a list of tasks")
+    return [Task.from_row(row, f"{path}[{n}]") for n, row in enumerate(rows)]
+
+
+def _tasks_in(module: ModuleType) -> Iterator[Task]:
+    for name, value in list(vars(module).items()):
+        if isinstance(value, Task) and not name.startswith("_"):
+            yield value
+        elif isinstance(value, Taskset | list | tuple) and not name.startswith("_"):
+            yield from (item for item in value if isinstance(item, Task))
