@@ -15,8 +15,11 @@ from hudsim.errors import UnknownName, UsageError
 
 __all__ = ["load_source", "load_target", "target_of"]
 
+_STANDS_IN = "hudsim_file_"
 _NOT_SOURCE = ("conftest.py", "setup.py")
 
+_folders: set[Path] = set()
+"""Where files were loaded from: their modules are found in this process, and not by an import in another."""
 _ours: dict[str, Path] = {}
 """The modules that were loaded from a file, and what they imported from beside it: names that are theirs alone while
 nobody else's file of the same name is loaded."""
@@ -56,13 +59,12 @@ def load_source(path: str | Path, *, fresh: bool = False) -> list[ModuleType]:
     return [_load_file(file, name) for file, name in modules.items()]
 
 
-def target_of(kind: type) -> str:
-    """``module:attr`` of a class, for another process: by its file, where no import finds its module."""
-    module = sys.modules.get(kind.__module__)
-    if kind.__module__ == "__main__" or kind.__module__ in _ours:
-        file = Path(getattr(module, "__file__", None) or "").absolute()
-        return f"{file}:{kind.__qualname__}"
-    return f"{kind.__module__}:{kind.__qualname__}"
+def target_of(kind: Any) -> str:
+    """``module:attr`` of a class or function, for another process: by its file, where no import finds its module."""
+    name, qualname = kind.__module__, kind.__qualname__
+    file = Path(getattr(sys.modules.get(name), "__file__", None) or "").absolute()
+    by_file = name == "__main__" or name.startswith(_STANDS_IN) or file.parent in _folders
+    return f"{file if by_file else name}:{qualname}"
 
 
 def _is_aside(name: str) -> bool:
@@ -108,23 +110,39 @@ def _load_file(file: Path, name: str) -> ModuleType:
     if loaded is not None and getattr(loaded, "__file__", None) == str(file):
         return loaded
     if loaded is not None:  # a library's name, which stays the library's
-        name = f"hudsim_file_{name}"
+        name = f"{_STANDS_IN}{name}"
+    if "." in name and _is_importable(name, file):
+        return _imported(name, file)
     root = file.parents[name.count(".")] if "." in name else file.parent
+    _folders.add(file.parent)
     if sys.path[0] != str(root):  # first, before another folder with files of the same names
         sys.path[:] = [str(root), *(entry for entry in sys.path if entry != str(root))]
         importlib.invalidate_caches()
     before = set(sys.modules)
-    try:
-        module = importlib.import_module(name) if "." in name else _run(file, name)
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise _unimportable(str(file), error) from error
+    module = _imported(name, file)
     for new in set(sys.modules) - before:
         path = getattr(sys.modules[new], "__file__", None)
         if path is not None and Path(path).parent == file.parent and "." not in new:
             _ours[new] = Path(path)
     return module
+
+
+def _is_importable(name: str, file: Path) -> bool:
+    """Whether an import finds this very file by its package's name, as another process would."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ImportError:
+        return False
+    return spec is not None and spec.origin == str(file)
+
+
+def _imported(name: str, file: Path) -> ModuleType:
+    try:
+        return importlib.import_module(name) if "." in name else _run(file, name)
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _unimportable(str(file), error) from error
 
 
 def _run(file: Path, name: str) -> ModuleType:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 Timed = Callable[[str, Callable[..., Awaitable[T]]], Callable[..., Awaitable[T]]]
 
 _CALLS = ("hello", "start", "grade", "bye")
-_REPLY = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"words": "x" * 220}})  # the mean of letters' four
+_CALL, _REPLY = 115, 147  # characters: the means of the four's in a run of letters
 
 
 def _plain(stage: str, work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -46,15 +46,14 @@ class Floors:
     sample: Run
     ports: dict[str, int]
     _db: sqlite3.Connection
-    _words: str
+    _row: str
 
     @classmethod
     async def start(cls, stack: AsyncExitStack, sample: Run, folder: Path) -> Self:
         """Bring the servers up, and a database in ``folder``; they last as long as ``stack``."""
-        here = await stack.enter_async_context(_server())
-        ports = {"local": _port(here), "subprocess": stack.enter_context(_server_process())}
-        words = json.dumps([sample.to_row(), sample.trace.to_json()])
-        return cls(sample, ports, stack.enter_context(_database(folder)), words)
+        ports = {"local": await _server(stack), "subprocess": stack.enter_context(_server_process())}
+        row = json.dumps([sample.to_row(), sample.trace.to_json()])
+        return cls(sample, ports, stack.enter_context(_database(folder)), row)
 
     async def run(self, timed: Timed[Any] = _plain) -> None:
         await timed("agent", self.agent)()
@@ -68,39 +67,41 @@ class Floors:
         """A connection of its own, four calls, and its end."""
         ws = await timed("connect", _dial)(self.ports[place])
         for method in _CALLS:
-            await timed(method, _call)(ws, method)
+            await timed(method, _call)(ws)
         await timed("hang up", ws.close)()
 
     async def commit(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("INSERT INTO runs (row) VALUES (?)", (self._words,))
+        self._db.execute("INSERT INTO runs (row) VALUES (?)", (self._row,))
         self._db.execute("COMMIT")
 
 
 async def serve_floor() -> None:
     """The bare server as a process: its port on stdout, until stdin ends."""
-    async with _server() as server:
-        print(_port(server), flush=True)
+    async with AsyncExitStack() as stack:
+        print(await _server(stack), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
-def _server() -> serve:
+async def _server(stack: AsyncExitStack) -> int:
+    """Answers each call with as many bytes as hudsim's server does; the port."""
+    reply = _words(_REPLY)
+
     async def answer(ws: ServerConnection) -> None:
         async for call in ws:
             json.loads(call)
-            await ws.send(_REPLY)
+            await ws.send(reply)
 
-    return serve(answer, "127.0.0.1", 0, compression=None, ping_interval=None)
-
-
-def _port(server: Any) -> int:
+    serving = serve(answer, "127.0.0.1", 0, compression=None, ping_interval=None)
+    server = await stack.enter_async_context(serving)
     return int(next(iter(server.sockets)).getsockname()[1])
 
 
 @contextmanager
 def _server_process() -> Iterator[int]:
     command = [sys.executable, "-m", "hudsim.bench.harness", "--floor"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -126,6 +127,12 @@ async def _dial(port: int) -> ClientConnection:
     return await connect(f"ws://127.0.0.1:{port}", compression=None, ping_interval=None, proxy=None)
 
 
-async def _call(ws: ClientConnection, method: str) -> None:
-    await ws.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}))
+async def _call(ws: ClientConnection) -> None:
+    await ws.send(_words(_CALL))
     json.loads(await ws.recv())
+
+
+def _words(length: int) -> str:
+    """A JSON-RPC message of so many characters."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "words", "params": ""}
+    return json.dumps({**message, "params": "x" * (length - len(json.dumps(message)))})

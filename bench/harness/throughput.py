@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hudsim.agents.noop import Noop
 from hudsim.bench.harness.floors import Floors
-from hudsim.bench.harness.folder import new_folder
 from hudsim.coding_envs.letters.tasks import env, tasks
 from hudsim.eval import Job, LocalRuntime, Provider, SubprocessRuntime, Taskset
 
@@ -73,9 +74,10 @@ class System:
 async def throughput(turns: int, group: int) -> list[System]:
     """Floors and harness by turns, each a ``group`` of runs of ten tasks; one turn more, the first, warms up."""
     runs = len(_TASKS) * group
-    sample = (await _TASKS.filter([next(iter(_TASKS)).slug]).run(Noop(), runs=None)).runs[0]
+    sample = (await _TASKS.run(Noop(), runs=None)).runs[0]
     async with AsyncExitStack() as stack:
-        bare = await Floors.start(stack, sample, new_folder(stack))
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="hudsim-bench-")))
+        bare = await Floors.start(stack, sample, folder / "floors")
         agent = System("agent alone", 1, runs, _crowd(bare.agent, runs, 1))
         commit = System("sqlite3, a commit each", 1, runs, _crowd(bare.commit, runs, 1))
         calls = {
@@ -85,13 +87,44 @@ async def throughput(turns: int, group: int) -> list[System]:
         }
         local = await stack.enter_async_context(LocalRuntime(env))
         apart = await stack.enter_async_context(SubprocessRuntime(env))
-        systems = [agent, commit, *calls.values()]
+        systems, jobs = [agent, commit, *calls.values()], list[tuple[System, Job, Path]]()
         for place, provider, is_kept in (("local", local, True), ("subprocess", apart, True), ("local", local, False)):
             for n in _AT_ONCE:
-                job = await Job.start("letters", group=group, runs=new_folder(stack) if is_kept else None)
+                path = folder / str(len(systems))
+                job = await Job.start("letters", group=group, runs=path if is_kept else None)
                 stack.push_async_callback(job.close)
                 floors = (agent, calls[place, n], *([commit] if is_kept else []))
                 name = f"{place}, {'committed' if is_kept else 'in memory'}"
                 systems.append(System(name, n, runs, _batch(provider, job, n), floors))
+                jobs += [(systems[-1], job, path)] if is_kept else []
         await _by_turns(systems, turns)
+        for system, job, path in jobs:
+            system.rows_kept = (await Job.load(job.id, runs=path)).ran
     return systems
+
+
+def _batch(provider: Provider, job: Job, at_once: int) -> Work:
+    return lambda: _TASKS.run(Noop(), runtime=provider, job=job, max_concurrent=at_once)
+
+
+def _crowd(work: Work, times: int, at_once: int) -> Work:
+    """``work`` so many times, by ``at_once`` workers."""
+
+    async def share(numbers: Iterator[int]) -> None:
+        for _ in numbers:
+            await work()
+
+    async def crowd() -> None:
+        numbers = iter(range(times))
+        await asyncio.gather(*(share(numbers) for _ in range(at_once)))
+
+    return crowd
+
+
+async def _by_turns(systems: list[System], turns: int) -> None:
+    for turn in range(turns + 1):
+        for system in systems:
+            began_s = time.perf_counter()
+            await system.work()
+            if turn:
+                system.turns_s.append(time.perf_counter() - began_s)

@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from hudsim.environment import Task, client
+from hudsim.environment import Task
 from hudsim.eval import Job, Provider, Runtime
-from hudsim.net import RpcClient
+from hudsim.net import RpcClient, connect
 
 __all__ = ["STAGES", "Watch"]
 
@@ -25,7 +25,7 @@ STAGES = (*_TIMED, "rest", "run")
 
 
 class Watch:
-    """One run after another: each run's microseconds by stage."""
+    """One run after another: each run's nanoseconds by stage."""
 
     def __init__(self) -> None:
         self.runs: list[Counter[str]] = []
@@ -40,7 +40,7 @@ class Watch:
             try:
                 return await work(*args, **options)
             finally:
-                self.runs[-1][stage] += (time.perf_counter_ns() - began_ns) // 1000
+                self.runs[-1][stage] += time.perf_counter_ns() - began_ns
 
         return watched
 
@@ -63,15 +63,16 @@ class Watch:
             return self.timed(method.removeprefix("tasks."), plain)(rpc, method, **params)
 
         with (
-            patch.object(client, "connect", self.timed("connect", client.connect)),
+            patch("hudsim.environment.client.connect", self.timed("connect", connect)),
             patch.object(RpcClient, "call", call),
             patch.object(RpcClient, "close", self.timed("hang up", RpcClient.close)),
             patch.object(Job, "finish", self.timed("commit", Job.finish)),
         ):
             yield
 
-    def medians(self) -> dict[str, float]:
-        """The median microseconds of each stage."""
-        for one in self.runs:
+    def medians(self, warm_up: int) -> dict[str, float]:
+        """The median microseconds of each stage, over all runs but the first ``warm_up``."""
+        runs = self.runs[warm_up:]
+        for one in runs:
             one["rest"] = one["run"] - sum(one[stage] for stage in _TIMED)
-        return {stage: float(statistics.median(one[stage] for one in self.runs)) for stage in STAGES}
+        return {stage: round(statistics.median(one[stage] for one in runs) / 1e3, 1) for stage in STAGES}

@@ -37,7 +37,6 @@ getting to the cube pays less than what is done with it, so that no policy does 
 the whole hold there is no 1."""
 
 _SEEDS = (0, 1)
-_NOT_PLAYED = "aborted(cancelled)"
 _TOLD = ("end", "ticks", "success", "total_reward", "clipped", "message")
 
 
@@ -45,15 +44,14 @@ def graded(record: Mapping[str, Any], weights: Mapping[str, float]) -> Evaluatio
     """The grade of an episode's record: its parts by weight, 1.0 exactly where success held for 0.2 s.
 
     An episode that the policy broke off (it raised, gave no action in time, broke the physics) is worth 0, whatever
-    it had done. One that nobody played, or that still ran, is graded as it stands. Any other error is nobody's
-    verdict: the record is given back as it is.
+    it had done. Any other error is nobody's verdict: the record is given back as it is.
     """
-    if record["is_error"] and record["end"] != _NOT_PLAYED:
+    if record["is_error"]:
         return record
     info = {name: record[name] for name in _TOLD if record[name] is not None}
     info["cadence"] = Cadence.from_json(record["cadence"]).summary()
     words = f"{record['end']} after {record['ticks']} ticks"
-    if not record["is_error"] and record["end"].startswith("aborted"):
+    if record["end"].startswith("aborted"):
         return EvaluationResult(reward=0.0, content=f"{words}: {record['message']}", info=info)
     parts = [SubScore(name=name, weight=weight, value=record["info"][name]) for name, weight in weights.items()]
     reward = math.fsum(part.weight * part.value for part in parts)

@@ -9,17 +9,20 @@ import typer
 
 __all__ = ["bench"]
 
-_BENCHES = ("latency",)
+_BENCHES = ("latency", "harness")
 
 
 def bench(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="BENCH", help="latency")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="BENCH", help="latency or harness")] = None,
 ) -> None:
     """Measure where the time goes.
 
-    latency: action to next observation over the socket, beside a bare echo of the same size;
-    `hudsim bench latency --help` tells more.
+    latency: action to next observation over the socket, beside a bare echo of the same size.
+
+    harness: what a graded run costs beside the same work bare, and where its time goes.
+
+    `hudsim bench BENCH --help` tells more.
     """
     from hudsim.errors import UnknownName
 

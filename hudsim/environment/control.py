@@ -43,7 +43,7 @@ class Control:
 
     def __init__(self, environment: Environment, *, reveal: bool = False) -> None:
         self.environment = environment
-        self._reveal = reveal
+        self.reveal = reveal
         self._entries: dict[str, _Entry] = {}
         self._ending: set[asyncio.Task[Any]] = set()
         self.started = self.graded = 0
@@ -109,10 +109,10 @@ class Control:
             await entry.session.cancel()
 
     def reference(self, entry: _Entry) -> Any:
-        if not self._reveal:
+        if not self.reveal:
             raise TaskError(
                 f"environment {self.environment.name} is served without its references; for agents that need them, "
-                "serve it with reveal=True (--reveal)"
+                "serve it with reveal=True (--reveal-references)"
             )
         return entry.session.reference()
 
@@ -172,6 +172,7 @@ class _Line:
             "state": session.state,
             "env": {"name": self._environment.name, "version": self._environment.version},
             "slots": self._environment.slots,
+            "reveals": self._control.reveal,
             "same_host": host == host_id(),
             "capabilities": [capability.to_manifest() for capability in self._environment.capabilities],
         }

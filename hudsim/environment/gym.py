@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from hudsim.errors import UsageError
 from hudsim.robot.spec import WorldSpec
+from hudsim.target import target_of
 
 __all__ = ["gym_spec"]
 
@@ -37,7 +36,4 @@ def _importable(factory: Any) -> str:
     name = getattr(factory, "__qualname__", "<lambda>")
     if "<" in name or "." in name:
         raise UsageError(f"gym: {name} is local; move the factory to the top of a module, where a process can find it")
-    module = factory.__module__
-    if module == "__main__" or module.startswith("hudsim_source_"):
-        module = str(Path(inspect.getfile(factory)).resolve())
-    return f"{module}:{name}"
+    return target_of(factory)

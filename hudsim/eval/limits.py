@@ -39,6 +39,6 @@ class Limits:
                 raise UsageError(f"{field.name}: got {value!r}, expected seconds above 0, or None")
         if self.agent_s is not None and self.rollout_s is not None and self.agent_s >= self.rollout_s:
             raise UsageError(
-                f"got {self.agent_s:g} s for the agent and {self.rollout_s:g} s for the whole run; expected less for the "
-                "agent, or its work is never graded"
+                f"got {self.agent_s:g} s for the agent and {self.rollout_s:g} s for the whole run; expected less for "
+                "the agent, or its work is never graded"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -46,17 +47,17 @@ class Served(Protocol):
 class Pool:
     """Leases served environments; starts another when all are full, up to ``limit`` of them.
 
-    How many slots one has is known once the first is up, so until then only one is started. One that has died is
-    not leased again.
+    Another is started only for runs that those on their way have no room for. How much room one has is known once the
+    first is up, so until then one is started at a time. One that has died is not leased again.
     """
 
     def __init__(self, start: Callable[[Task], Awaitable[Served]], *, limit: int | None = None) -> None:
         self._start = start
         self._limit = limit
         self._used: dict[Served, int] = {}
-        self._starting = 0
-        self._known = False
-        self._changed = asyncio.Condition()
+        self._starting = self._waiting = 0
+        self._slots = math.inf  # of the last that came up
+        self._changed = asyncio.Event()
 
     @asynccontextmanager
     async def lease(self, task: Task) -> AsyncIterator[Runtime]:
@@ -65,9 +66,8 @@ class Pool:
         try:
             yield served.runtime
         finally:
-            async with self._changed:
-                self._used[served] -= 1
-                self._changed.notify_all()
+            self._used[served] -= 1
+            self._tell()
 
     async def close(self) -> None:
         """Stop them all."""
@@ -76,36 +76,46 @@ class Pool:
 
     async def _take(self) -> Served | None:
         """One with room. None: another is to be started, and counted in ``_starting`` already."""
-        async with self._changed:
-            while True:
-                await self._bury()
-                for served, used in self._used.items():
-                    if served.slots is None or used < served.slots:
-                        self._used[served] += 1
-                        return served
-                full = self._limit is not None and len(self._used) + self._starting >= self._limit
-                if not full and (self._known or not self._starting):
-                    self._starting += 1
-                    return None
+        while True:
+            await self._bury()
+            for served, used in self._used.items():
+                if served.alive and (served.slots is None or used < served.slots):
+                    self._used[served] += 1
+                    return served
+            if self._is_short():
+                self._starting += 1
+                return None
+            self._waiting += 1
+            try:
                 await self._changed.wait()
+            finally:
+                self._waiting -= 1
+
+    def _is_short(self) -> bool:
+        """Whether one more run needs one more environment, and may have it."""
+        if self._limit is not None and sum(served.alive for served in self._used) + self._starting >= self._limit:
+            return False
+        return not self._starting or self._waiting >= self._starting * (self._slots - 1)
 
     async def _started(self, task: Task) -> Served:
-        served: Served | None = None
         try:
             served = await self._start(task)
+            self._used[served] = 1
+            self._slots = math.inf if served.slots is None else served.slots
+            return served
         finally:
-            async with self._changed:
-                self._starting -= 1
-                if served is not None:
-                    self._known = True
-                    self._used[served] = 1
-                self._changed.notify_all()
-        return served
+            self._starting -= 1
+            self._tell()
 
     async def _bury(self) -> None:
-        for served in [served for served, used in self._used.items() if not served.alive and not used]:
-            del self._used[served]
-            await _stopped(served)
+        while dead := [served for served, used in self._used.items() if not served.alive and not used]:
+            del self._used[dead[0]]
+            await _stopped(dead[0])
+
+    def _tell(self) -> None:
+        """Have those that wait look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 async def _stopped(served: Served) -> None:

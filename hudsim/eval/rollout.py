@@ -88,6 +88,7 @@ class _Rollout:
             client = await self._bounded(ControlClient.connect(runtime.address), None)
             self._scope.push_async_callback(client.close)
             run.attach(client)
+            self._check_reference(client)
             self._phase = "starting the task"
             await self._start(client)
         except _TimeUpError:
@@ -110,6 +111,13 @@ class _Rollout:
         data = {"phase": "start", "id": run.task.id, "args": run.task.args}
         run.record(Step("task", data=data, started_s=began_s))
         run.record(Step("user", content=run.prompt_text))
+
+    def _check_reference(self, client: ControlClient) -> None:
+        if getattr(self._agent, "needs_reference", False) and not client.manifest["reveals"]:
+            raise UsageError(
+                f"this agent needs the tasks' references, and environment {client.environment} is served without; "
+                "serve it with reveal=True (--reveal-references)"
+            )
 
     # The agent ----------------------------------------------------------------------------------------------------
 

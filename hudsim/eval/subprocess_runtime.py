@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -92,7 +93,17 @@ class _ChildServed:
 
     @property
     def alive(self) -> bool:
-        return self._child.failure is None
+        return self._child.failure is None and not _has_ended(self._child.pid)
 
     async def stop(self) -> None:
         await self._child.stop()
+
+
+def _has_ended(pid: int | None) -> bool:
+    """Whether a child has; the news of it may be on its way still, while run after run is sent to a closed port."""
+    if pid is None or not hasattr(os, "waitid"):
+        return False
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True

@@ -19,7 +19,7 @@ from hudsim.errors import EpisodeOver, HudsimError, PolicyDeadline, ShuttingDown
 from hudsim.loop import SimThread, clock_id
 from hudsim.net import Address, Link, Server, serve_rpc
 from hudsim.robot.buffer import Pending
-from hudsim.robot.ending import CANCELLED, End
+from hudsim.robot.ending import MAX_STEPS, End
 from hudsim.robot.engine import Delivery
 from hudsim.robot.engines import make_engine
 from hudsim.robot.play import lost_record
@@ -161,11 +161,15 @@ class RobotServer:
         return Episode(slot.prompt, slot.token, seed, slot.index)
 
     async def result(self, token: str | None = None) -> dict[str, Any]:
-        """The record of the episode of ``token`` (None: the only one), cancelled if it still runs; frees its slot."""
+        """The record of the episode of ``token`` (None: the only one); frees its slot.
+
+        One that still runs ends here, as at a limit of its agent's own: it is graded as it stands. Whoever asks for a
+        grade has done with the agent, and one that would not play must not get off without.
+        """
         slot = self._slots.find(token)
         token = slot.token
         if slot.live:
-            await self.end(slot, CANCELLED)
+            await self.end(slot, MAX_STEPS)
         record = slot.result
         if record is None or token is None or slot.token != token:
             raise EpisodeOver(f"episode {token} has been asked for already")
@@ -235,12 +239,13 @@ class RobotServer:
         """End the slot's episode from outside, unless it has ended by itself."""
         if not slot.live:
             return
-        assert slot.token is not None
+        token = slot.token  # by the time that it has ended, the slot may hold another episode
+        assert token is not None
         try:
-            record = await self._patiently(self._engine.finish(slot.index, slot.token, end, error))
+            record = await self._patiently(self._engine.finish(slot.index, token, end, error))
         except SimHung:
             return  # which ended it, with a record
-        self._delivered([Delivery(slot.index, slot.token, 0, result=record)])
+        self._delivered([Delivery(slot.index, token, 0, result=record)])
 
     # From the sim thread --------------------------------------------------------------------------------------
 

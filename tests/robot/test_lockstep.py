@@ -13,6 +13,7 @@ import pytest
 
 from hudsim.errors import ContractError, EpisodeOver, NoFreeSlot, SlotTaken, UnknownName, UsageError, WireError
 from hudsim.robot.client import RobotClient
+from hudsim.robot.ending import MAX_STEPS
 from hudsim.robot.endpoint import RobotEndpoint
 from tests.asyncrun import on_loop
 from tests.robot.playing import first_of, joined, metric, play, zeros
@@ -244,11 +245,11 @@ async def test_result_without_a_token_is_the_only_episodes() -> None:
     async with inline() as world:
         await world.reset(seed=1)
         record = await world.result()
-        assert (record["end"], record["is_error"], record["seed"]) == ("aborted(cancelled)", True, 1)
+        assert (record["end"], record["is_error"], record["seed"]) == ("max_steps", False, 1)
 
 
 @on_loop
-async def test_grading_a_running_episode_cancels_it_and_tells_its_agent() -> None:
+async def test_grading_a_running_episode_ends_it_as_it_stands_and_tells_its_agent() -> None:
     async with inline() as world, joined(world) as (robot, episode):
         await robot.get_observation()
         waiting = asyncio.create_task(robot.get_observation())
@@ -256,8 +257,32 @@ async def test_grading_a_running_episode_cancels_it_and_tells_its_agent() -> Non
         record = await world.result(episode.token)
         heard = await waiting
         assert heard.result is not None
-        assert heard.result["end"] == record["end"] == "aborted(cancelled)"
-        assert record["score"] is None
+        assert heard.result["end"] == record["end"] == "max_steps"
+        assert not record["is_error"]
+
+
+@on_loop
+async def test_an_end_that_comes_late_does_not_end_the_slots_next_episode() -> None:
+    async with inline() as world:
+        first = await world.reset(seed=1)
+        server: Any = world._world._server  # type: ignore[attr-defined]
+        slot, patiently, later = server._slots[0], server._patiently, asyncio.Event()
+
+        async def late(job: Any) -> Any:
+            done = await patiently(job)
+            await later.wait()
+            return done
+
+        server._patiently = late
+        ending = asyncio.create_task(server.end(slot, MAX_STEPS))
+        await asyncio.sleep(0)
+        server._patiently = patiently
+        await world.result(first.token)
+        second = await world.reset(seed=2)
+        later.set()
+        await ending
+        assert slot.live
+        assert slot.token == second.token
 
 
 @on_loop

@@ -101,7 +101,7 @@ async def test_with_a_certificate_it_speaks_wss_only(certificate: tuple[str, str
         assert b"hudsim/1" in bytes(await link.receive())  # type: ignore[arg-type]
         await link.close()
         episode = await world.reset(seed=1)
-        assert (await world.result(episode.token))["end"] == "aborted(cancelled)"
+        assert (await world.result(episode.token))["end"] == "max_steps"
 
 
 @on_loop

@@ -21,8 +21,7 @@ async def stop(distance: float = 1.0, seed: int = 0):
 
 def grade(record):
     """Half for the way to the mark, half for the stop there: a policy that gets near learns from it."""
-    not_played = record["end"] == "aborted(cancelled)"  # the agent left it, or never came
-    if record["is_error"] and not not_played:
+    if record["is_error"]:
         return record  # the world broke: no verdict on the agent, and the run may be made again
     parts = [
         SubScore(name="reached", value=record["info"]["reached"], weight=0.5),
