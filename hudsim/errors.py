@@ -9,7 +9,7 @@
     ├── WireError                   a frame that is not legal here                         4400
     │   └── DecodeError             bytes that are not a message
     ├── LinkError                   the way to the peer
-    │   ├── ConnectError            refused, no answer in time, not a hudsim server
+    │   ├── ConnectError            refused, no answer in time, not a hudsim server; a tunnel's daemon    4502
     │   ├── BearerError             bearer token missing or wrong                      HTTP 401
     │   ├── OriginError             a web page of another origin                       HTTP 403
     │   ├── NoSuchCapability        no such path; lists those there are                HTTP 404
@@ -21,6 +21,7 @@
     │   └── EnvironmentFailed       the environment did not come up, or died
     ├── AgentError                  the agent raised, or is none
     ├── StoreError                  the record cannot be kept or read
+    ├── SandboxError                no sandbox can be made, or it is gone
     └── EpisodeError                the episode cannot go on
         ├── EpisodeOver             it has ended already
         ├── PolicyDeadline          no action in time                                      4408
@@ -62,6 +63,7 @@ __all__ = [
     "OriginError",
     "PolicyDeadline",
     "PolicyFailed",
+    "SandboxError",
     "ShuttingDown",
     "SimDiverged",
     "SimFailed",
@@ -222,6 +224,12 @@ class StoreError(HudsimError):
     """The record of a run cannot be kept, or read."""
 
     name = "store"
+
+
+class SandboxError(HudsimError):
+    """No sandbox can be made here, or the one there was is gone; what cannot be isolated is not run."""
+
+    name = "sandbox"
 
 
 class EpisodeError(HudsimError):

@@ -12,7 +12,7 @@ from hudsim.environment.control import Control
 from hudsim.environment.environment import Environment
 from hudsim.environment.relay import relay
 from hudsim.environment.tunnel import tunnel
-from hudsim.net import Address, Link, Server
+from hudsim.net import QUEUE, Address, Link, Server
 
 __all__ = ["EnvironmentServer", "serve"]
 
@@ -33,7 +33,7 @@ class EnvironmentServer:
         self._control = Control(environment, reveal=reveal)
         pages = {"/healthz": self._health, "/metrics": self._metrics}
         self._running = False
-        self._net = Server({"/control": self._serve_control}, bearer=bearer, pages=pages)
+        self._net = Server({"/control": self._serve_control}, bearer=bearer, pages=pages, max_queue=QUEUE)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> Address:
         """Start the environment, then serve it. Raises what its start raises, or what keeps the port from it."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 import websockets
 
-from hudsim.environment.relay import relay
 from hudsim.errors import (
     ConnectError,
     ContractError,
@@ -30,27 +27,15 @@ from hudsim.errors import (
 from hudsim.net import Address, Link, Server, connect
 from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
-from hudsim.testing import FaultyLink
 from hudsim.wire.codec import encode
 from hudsim.wire.session import Heard
 from tests.asyncrun import on_loop
 from tests.environment.daemons import until
-from tests.robot.playing import metric, play, zeros
+from tests.environment.relayed import before, until_ended
+from tests.robot.playing import play, zeros
 from tests.robot.worlds import inline, spawned
 
 MIB = 1 << 20
-SOON_S = 4.0
-
-
-@asynccontextmanager
-async def before(url: str) -> AsyncIterator[tuple[str, Server]]:
-    """A server that relays ``/robot/arm`` to ``url``: the relay's own URL, and the server."""
-    server = Server({"/robot/arm": lambda link: relay(link, url)}, bearer="the-environments", max_queue=4)
-    address = await server.start()
-    try:
-        yield address.at("/robot/arm").url, server
-    finally:
-        await server.stop()
 
 
 @asynccontextmanager
@@ -201,7 +186,7 @@ async def test_an_agent_that_just_closes_is_heard_as_that() -> None:
             await ws.recv()
             await ws.send(encode({"actions": np.zeros(2, np.float32)}))
             await ws.recv()
-        await _until_ended(world, 'hudsim_episodes_total{end="max_steps"}')
+        await until_ended(world, 'hudsim_episodes_total{end="max_steps"}')
 
 
 @on_loop
@@ -272,87 +257,6 @@ async def test_a_close_without_a_code_is_a_normal_one() -> None:
     await server.stop()
 
 
-WORLD = """
-import asyncio
-from hudsim.robot.endpoint import RobotEndpoint
-from hudsim.robot.spec import WorldSpec
-async def main():
-    spec = WorldSpec("hudsim.bridges.testcard:TestCardBridge", {})
-    async with RobotEndpoint.inline(spec, autostart=True) as world:
-        print(world.capability().url, flush=True)
-        await asyncio.sleep(60)
-asyncio.run(main())
-"""
-
-
-@on_loop
-async def test_a_killed_world_is_lost_to_the_agent_at_once() -> None:
-    with subprocess.Popen([sys.executable, "-c", WORLD], stdout=subprocess.PIPE, text=True) as world:  # noqa: ASYNC220
-        assert world.stdout is not None
-        try:
-            served = (await asyncio.to_thread(world.stdout.readline)).strip()
-            async with before(served) as (url, _), await RobotClient.connect(url) as robot:
-                await play(robot, 2)
-                waiting = asyncio.create_task(robot.get_observation())
-                await asyncio.sleep(0.05)
-                world.kill()
-                async with asyncio.timeout(SOON_S):
-                    with pytest.raises(LinkLost, match="gone without a goodbye"):
-                        await waiting
-        finally:
-            world.kill()
-
-
-AGENT = """
-import asyncio, sys
-from hudsim.robot.client import RobotClient
-async def main():
-    robot = await RobotClient.connect(sys.argv[1], token=sys.argv[2])
-    await robot.get_observation()
-    print("playing", flush=True)
-    await asyncio.sleep(60)
-asyncio.run(main())
-"""
-
-
-@on_loop
-async def test_a_killed_agent_is_lost_to_the_world() -> None:
-    async with inline() as world, before(world.capability().url) as (url, _):
-        episode = await world.reset()
-        command = [sys.executable, "-c", AGENT, url, episode.token]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:  # noqa: ASYNC220
-            assert agent.stdout is not None
-            assert await asyncio.to_thread(agent.stdout.readline) == "playing\n"
-            agent.kill()
-        await _until_ended(world, 'hudsim_episodes_total{end="aborted(policy_lost)"}')
-        assert (await world.result(episode.token))["end"] == "aborted(policy_lost)"
-
-
-async def _until_ended(world: RobotEndpoint, name: str) -> None:
-    async with asyncio.timeout(SOON_S):
-        while await metric(world, name) != 1:  # noqa: ASYNC110 - it is asked over HTTP
-            await asyncio.sleep(0.02)
-
-
-@on_loop
-@pytest.mark.parametrize("side", ["agent", "world"])
-async def test_a_link_that_is_cut_on_either_side_cuts_the_other(side: str) -> None:
-    async with inline() as world:
-        episode = await world.reset()
-        address = Address.parse(world.capability().url)
-        async with FaultyLink(address.host, address.port) as far, before(far.through(address.url)) as (url, _):
-            here = Address.parse(url)
-            async with FaultyLink(here.host, here.port) as near:
-                robot = await RobotClient.connect(near.through(url), token=episode.token)
-                await play(robot, 1)
-                (near if side == "agent" else far).cut()
-                async with asyncio.timeout(SOON_S):
-                    with pytest.raises(LinkLost):
-                        await robot.get_observation()
-                await _until_ended(world, 'hudsim_episodes_total{end="aborted(policy_lost)"}')
-                await robot.close()
-
-
 @on_loop
 async def test_a_world_that_does_not_run_is_named() -> None:
     with socket.socket() as free:
@@ -397,42 +301,3 @@ async def test_an_agent_that_does_not_read_stops_the_world_in_bounded_memory() -
             assert (frame[:4], len(frame)) == (number.to_bytes(4), MIB)
         await link.close()
     await server.stop()
-
-
-@on_loop
-@pytest.mark.parametrize("stalled", [False, True])
-async def test_stopping_the_server_ends_its_relays_and_leaves_no_task(stalled: bool) -> None:
-    lost: list[HudsimError] = []
-
-    async def world(link: Link) -> None:
-        try:
-            if stalled:
-                await link.ended()
-            else:
-                await link.receive()
-        except LinkLost as error:
-            lost.append(error)
-
-    worlds = Server({"/robot/robot": world}, bearer=None, max_queue=1)
-    async with before((await worlds.start()).at("/robot/robot").url) as (url, server):
-        link = await connect(url)
-        filling = asyncio.create_task(_fill(link if stalled else None))
-        await asyncio.sleep(0.3)
-        async with asyncio.timeout(SOON_S):
-            await server.stop()
-            with pytest.raises(LinkLost):
-                await link.receive()
-            with pytest.raises(LinkLost):
-                await filling
-        if not stalled:
-            await until(lambda: bool(lost))
-            assert lost[0].data["close_code"] == 1001
-    await until(lambda: len(asyncio.all_tasks()) <= 2)
-    await worlds.stop()
-    await until(lambda: len(asyncio.all_tasks()) == 1)
-
-
-async def _fill(link: Link | None) -> None:
-    while link is not None:
-        await link.send(bytes(MIB))
-    raise LinkLost("nothing to fill")
