@@ -5,5 +5,6 @@ from __future__ import annotations
 from hudsim.agents.answer import Answer
 from hudsim.agents.noop import Noop
 from hudsim.agents.oracle import Oracle
+from hudsim.agents.script import Script
 
-__all__ = ["Answer", "Noop", "Oracle"]
+__all__ = ["Answer", "Noop", "Oracle", "Script"]

@@ -9,18 +9,20 @@ import typer
 
 __all__ = ["bench"]
 
-_BENCHES = ("latency", "harness")
+_BENCHES = ("latency", "harness", "sandbox")
 
 
 def bench(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="BENCH", help="latency or harness")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="BENCH", help="latency, harness or sandbox")] = None,
 ) -> None:
     """Measure where the time goes.
 
     latency: action to next observation over the socket, beside a bare echo of the same size.
 
     harness: what a graded run costs beside the same work bare, and where its time goes.
+
+    sandbox: what a workspace costs from start to end, one and hundreds at once, and what they leave behind.
 
     `hudsim bench BENCH --help` tells more.
     """

@@ -16,7 +16,7 @@ from hudsim.errors import UnknownName, UsageError
 
 __all__ = ["init"]
 
-_TEMPLATES = ("blank", "robot")
+_TEMPLATES = ("blank", "coding", "robot")
 _PLACEHOLDER = "my-project"  # every template is a whole project of this name
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _NEXT = ("hudsim eval . oracle", "hudsim show last", "pytest")
@@ -31,7 +31,8 @@ def init(
 ) -> None:
     """Make a project: an environment, tasks and their tests.
 
-    blank: tasks in words, with answers that can be checked. robot: a robot world, a policy for it, graded tasks.
+    blank: tasks in words, with answers that can be checked. coding: a repository to be changed, graded by hidden tests.
+    robot: a robot world, a policy for it, graded tasks.
     """
     if template not in _TEMPLATES:
         raise UnknownName("template", template, _TEMPLATES)

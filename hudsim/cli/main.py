@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hudsim.cli import contract, task
+from hudsim.cli import contract, sandbox, task
 from hudsim.cli.bench import bench
 from hudsim.cli.check import check
 from hudsim.cli.diff import diff
@@ -21,6 +21,7 @@ from hudsim.cli.listing import list_
 from hudsim.cli.run import run
 from hudsim.cli.serve import serve
 from hudsim.cli.show import show
+from hudsim.cli.validate import validate
 from hudsim.errors import HudsimError, UsageError
 
 __all__ = ["app"]
@@ -76,6 +77,8 @@ app.add_typer(task.commands, name="task")
 app.command("list")(list_)
 app.command()(init)
 app.command()(check)
+app.command()(validate)
+app.add_typer(sandbox.commands, name="sandbox")
 app.add_typer(contract.commands, name="contract")
 app.command()(diff)
 app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})(bench)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hudsim.cli.cadence import rate_lines, stages_table
 from hudsim.cli.output import columns, stdout
+from hudsim.cli.run_work import command_words, file_diffs, is_test, test_counts, tests_table, trust_words
 from hudsim.cli.words import arguments, duration, number, plain, styled, when
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["print_run"]
 
 _SHORT = 400  # characters of a step's words; the JSON has all
-_OWN = ("cadence", "traceback")  # of a step's data: shown by themselves
+_OWN = ("cadence", "traceback", "changes", "left_out")  # of a step's data: shown by themselves
+_QUIET = ("trust", "outcomes", "seconds")  # of a part's info: said elsewhere
 _ENDS = {
     None: "never began",
     "done": "done",
@@ -45,7 +47,7 @@ def print_run(run: Run, agent: str | None) -> None:
     console.print(facts)
     if run.error is not None:
         console.print(f"[red]{plain(run.error)}[/]")
-    for part in (_tree(run), _steps(run), *_cadences(run), _attempts(run)):
+    for part in (_tree(run), _steps(run), *_files(run), _tests(run), *_cadences(run), _attempts(run)):
         if part is not None:
             console.print()
             console.print(part)
@@ -66,6 +68,8 @@ def _facts(run: Run, agent: str | None) -> Iterator[tuple[str, str]]:
         yield "grade", plain(_cut(run.grade.content))
     if run.grade is not None and (info := {k: v for k, v in run.grade.info.items() if k not in _OWN}):
         yield "info", plain(_cut(arguments(info)))
+    for words in [] if run.grade is None else trust_words(run.grade.subscores or ()):
+        yield "[dim]not stopped[/]", f"[dim]a solution that {plain(words)}[/]"
     for words in [] if run.grade is None else run.grade.problems():
         yield "[yellow]beware[/]", f"[yellow]{plain(words)}[/]"
 
@@ -79,7 +83,11 @@ def _tree(run: Run) -> Tree | None:
     tree = Tree(f"reward [bold]{number(run.reward)}[/]", guide_style="dim")
 
     def grow(branch: Tree, parts: list[SubScore]) -> None:
-        wide = max(len(part.name) for part in parts)
+        tests = [part for part in parts if is_test(part)]
+        parts = [part for part in parts if not is_test(part)]
+        if tests:
+            branch.add(test_counts(tests))
+        wide = max((len(part.name) for part in parts), default=0)
         for part in parts:
             share = styled(
                 "passed" if part.value >= 1 else "failed" if part.value <= 0 else "partial", number(part.value)
@@ -92,7 +100,12 @@ def _tree(run: Run) -> Tree | None:
 
 
 def _said(info: Mapping[str, Any] | None) -> str:
-    return f"  [dim]{plain(_cut(arguments(info), 120))}[/]" if info else ""
+    loud = {key: value for key, value in (info or {}).items() if key not in _QUIET and value and key[:1] != "_"}
+    return f"  [dim]{plain(_cut(arguments(loud), 120))}[/]" if loud else ""
+
+
+def _tests(run: Run) -> Any:
+    return None if run.grade is None else tests_table(run.grade.subscores or ())
 
 
 def _steps(run: Run) -> Any:
@@ -102,8 +115,17 @@ def _steps(run: Run) -> Any:
     for step in run.trace.steps:
         began_s, ended_s = step.started_s or 0.0, step.ended_s or 0.0
         took = duration(ended_s - began_s) if ended_s > began_s else ""
-        table.add_row(f"{began_s:.2f}", took, f"[cyan]{plain(step.source)}[/]", _step(step))
+        words = _step(step)
+        if "command" in step.data:
+            took, words = command_words(step.data)
+        table.add_row(f"{began_s:.2f}", took, f"[cyan]{plain(step.source)}[/]", words)
     return table
+
+
+def _files(run: Run) -> Iterator[Any]:
+    for step in run.trace.steps:
+        if isinstance(step.data.get("changes"), list):
+            yield from file_diffs(step.data)
 
 
 def _step(step: Step) -> str:

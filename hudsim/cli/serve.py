@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 from hudsim.cli.options import Cameras, Mode, Rate, Seed, Settings, Watchdog, blamed, read_settings, typed
 from hudsim.cli.output import say
+from hudsim.cli.show_ssh import SshLines, started
 from hudsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ def serve(
     reveal: Annotated[
         bool, typer.Option("--reveal-references", "--reveal", help="An environment: tell agents what is right.")
     ] = False,
+    show_ssh: Annotated[
+        bool, typer.Option("--show-ssh", help="An environment: print ssh and sftp commands that open its workspaces.")
+    ] = False,
     num_envs: Annotated[int, typer.Option("--num-envs", min=1, metavar="N", help="A world: episodes at once.")] = 1,
     mode: Mode = None,
     rate: Rate = None,
@@ -79,10 +84,14 @@ def serve(
         environment = find_environment(target, env)
         _refuse_worlds_own(context, environment)
         environment.configure(**given)
-        run(_serve_environment(environment, host, port, bearer=bearer, reveal=reveal))
+        if show_ssh and not environment.workspaces:
+            raise UsageError(f"--show-ssh: environment {environment.name} has no workspace")
+        shown = target if show_ssh else None
+        run(_serve_environment(environment, host, port, bearer=bearer, reveal=reveal, shown=shown))
         return
-    if reveal:
-        raise UsageError(f"--reveal-references is for an environment, and {target} is a world")
+    for option, given_it in (("--reveal-references", reveal), ("--show-ssh", show_ssh)):
+        if given_it:
+            raise UsageError(f"{option} is for an environment, and {target} is a world")
     spec = registry.world(target, given, cameras=cameras, privileged=privileged, control_rate=rate)
     from hudsim.robot.endpoint import RobotEndpoint
 
@@ -118,8 +127,9 @@ async def _serve_world(endpoint: RobotEndpoint, world: str, settings: dict[str, 
 
 
 async def _serve_environment(
-    environment: Environment, host: str, port: int, *, bearer: str | None, reveal: bool
+    environment: Environment, host: str, port: int, *, bearer: str | None, reveal: bool, shown: str | None
 ) -> None:
+    """``shown``: the target as it was typed, if its workspaces are to be shown."""
     from hudsim.environment.server import EnvironmentServer
     from hudsim.net.address import new_token
 
@@ -132,7 +142,11 @@ async def _serve_environment(
             "capabilities": [capability.name for capability in environment.capabilities],
         }
         _announce(environment.name, address, has)
-        await asyncio.get_running_loop().create_future()
+        async with contextlib.AsyncExitStack() as stack:
+            if shown is not None:
+                stack.enter_context(SshLines.shown(environment))
+                await stack.enter_async_context(started(environment, shown, address.url))
+            await asyncio.get_running_loop().create_future()
     except asyncio.CancelledError:
         return  # told to stop
     finally:

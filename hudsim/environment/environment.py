@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, Self
 
 from hudsim.bridge import Bridge
 from hudsim.capability import Capability
-from hudsim.environment.attached import Attached
+from hudsim.coding.workspace import Workspace
+from hudsim.environment.attached import Attached, current_holder
 from hudsim.environment.gym import gym_spec
 from hudsim.environment.template import Template
 from hudsim.errors import EnvironmentFailed, HudsimError, UnknownName, UsageError
@@ -26,6 +28,7 @@ P = ParamSpec("P")
 Hook = Callable[[], Awaitable[None]]
 
 _STOP_S = 10.0
+_TRACKING = "filetracking"
 
 
 class Environment:
@@ -68,6 +71,7 @@ class Environment:
         self.templates: dict[str, Template[Any]] = {}
         self._declared: dict[str, Capability] = {}
         self._attached: dict[str, Attached] = {}
+        self.workspaces: dict[str, Workspace] = {}
         self._up: list[Hook] = []
         self._down: list[Hook] = []
         self._users = 0
@@ -156,6 +160,24 @@ class Environment:
         """
         spec = gym_spec(target, options)
         return self._attach(name, lambda settings: RobotEndpoint.spawn(spec, num_envs=num_envs))
+
+    def workspace(self, root: str | Path = "workspace", *, name: str = "shell", **options: Any) -> Workspace:
+        """Serve a directory and a shell in it, of which every run has its own; returns the handle that templates drive.
+
+        ``root`` and ``options`` are those of :class:`~hudsim.coding.Workspace`. A run's agent always finds it, with
+        the key to it among its bindings.
+        """
+        made = Workspace(root, **options)
+        made.serve(current_holder.get)
+        self._attach(name, lambda settings: made)
+        if made.settings.track_files:
+            self._refuse_taken(_TRACKING, {**self._attached, **self._declared})
+            self.initialize(lambda: self._publish_tracking(made))
+        self.workspaces[name] = made
+        return made
+
+    async def _publish_tracking(self, workspace: Workspace) -> None:
+        self.add_capability(workspace.tracking_capability(_TRACKING))
 
     def _attach(self, name: str, make: Callable[[Mapping[str, Any]], Bridge]) -> Attached:
         self._refuse_taken(name, {**self._attached, **self._declared})

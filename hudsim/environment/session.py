@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -16,6 +17,8 @@ from hudsim.errors import NoTask
 from hudsim.graders import EvaluationResult
 
 __all__ = ["Session"]
+
+log = logging.getLogger(__name__)
 
 Frame = dict[str, Any]
 
@@ -114,14 +117,17 @@ class Session:
         await asyncio.create_task(as_holder())
 
     async def _started(self, play: Play) -> Frame:
+        rooms: dict[str, dict[str, Any]] = {}
         try:
             frame = await play.start()
+            for name, workspace in self._environment.workspaces.items():
+                rooms.update(await workspace.bindings(name))
         except BaseException:
             self._play = None
             await self._ended(play)
             raise
         tokens = {attached.name: {"token": episode.token} for attached, episode in self.held}
-        for name, binding in tokens.items():
+        for name, binding in {**tokens, **rooms}.items():
             frame["bindings"][name] = {**binding, **frame["bindings"].get(name, {})}
         frame["capabilities"] = [capability.to_manifest() for capability in self._environment.capabilities]
         return frame
@@ -135,8 +141,13 @@ class Session:
         return evaluation.to_frame()
 
     async def _ended(self, play: Play) -> None:
-        """Close the template, then free the episodes that it did not ask for."""
+        """Close the template, then free the episodes that it did not ask for, and end its rooms."""
         await play.close()
         held, self.held = self.held, []
         for attached, episode in held:
             await attached.free(episode)
+        for name, workspace in self._environment.workspaces.items():
+            try:
+                await workspace.leave(self)
+            except Exception as error:  # noqa: BLE001 - the task is over, and the others are to be left too
+                log.warning("session %s: %s was not left: %s: %s", self.id, name, type(error).__name__, error)

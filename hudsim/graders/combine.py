@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 from hudsim.errors import HudsimError, UsageError
+from hudsim.graders.evidence import evident
 from hudsim.graders.results import EvaluationResult, SubScore
+from hudsim.graders.verdict import Verdict
 
 __all__ = ["combine", "combine_all", "combine_any"]
 
@@ -22,6 +24,9 @@ async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
     ``sum(weight * value)``, never clamped, so that what lies below 0 stays different from 0. A name that is there
     more than once gets a number: ``tests-1, tests-2``.
 
+    A verdict for which one of them has evidence (``info["verdict"]``: ``tampered``, ``resource_limit``,
+    ``grade_timeout``; the gravest if several do) becomes the grade's, and the reward is 0, or what is below.
+
     One that raises ends the others, and its error is raised with a note that says which it was. Raises
     :class:`~hudsim.errors.UsageError` for no items, for no positive weight, and for what is no SubScore.
     """
@@ -29,12 +34,18 @@ async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
 
 
 def combine_any(weight: float, subscores: list[SubScore], *, name: str = "any") -> SubScore:
-    """The best of ``subscores``, which are kept as its children; none is a :class:`~hudsim.errors.UsageError`."""
+    """The best of ``subscores``, which are kept as its children; none is a :class:`~hudsim.errors.UsageError`.
+
+    It says ``tampered`` if one of them does, and is 0 then; another verdict only if it is that of the best.
+    """
     return _parent(name, weight, subscores, max)
 
 
 def combine_all(weight: float, subscores: list[SubScore], *, name: str = "all") -> SubScore:
-    """The worst of ``subscores``, which are kept as its children; none is a :class:`~hudsim.errors.UsageError`."""
+    """The worst of ``subscores``, which are kept as its children; none is a :class:`~hudsim.errors.UsageError`.
+
+    It says ``tampered`` if one of them does, and is 0 then; another verdict only if it is that of the worst.
+    """
     return _parent(name, weight, subscores, min)
 
 
@@ -92,7 +103,8 @@ def _weighed(subscores: Sequence[SubScore]) -> EvaluationResult:
         subscore.model_copy(update={"name": name, "weight": weight})
         for subscore, name, weight in zip(subscores, _unique(subscores), weights, strict=True)
     ]
-    return EvaluationResult(reward=gained + lost, subscores=named)
+    verdict, reward = evident(named), gained + lost
+    return EvaluationResult(reward=reward if verdict is None else min(reward, 0.0), subscores=named, verdict=verdict)
 
 
 def _parent(name: str, weight: float, subscores: Sequence[SubScore], choose: Any) -> SubScore:
@@ -100,7 +112,14 @@ def _parent(name: str, weight: float, subscores: Sequence[SubScore], choose: Any
         raise UsageError(f"{name}: got no subscores, expected at least one")
     given = [_subscore(item, f"{name}: item {n} of {len(subscores)}") for n, item in enumerate(subscores, 1)]
     children = [one.model_copy(update={"name": unique}) for one, unique in zip(given, _unique(given), strict=True)]
-    return SubScore(name=name, weight=weight, value=choose(child.value for child in children), children=children)
+    value = choose(child.value for child in children)
+    verdict = evident(children)
+    if verdict is Verdict.tampered:
+        value = 0.0
+    elif verdict is not None:
+        verdict = evident(child for child in children if child.value == value)
+    info = None if verdict is None else {"verdict": verdict.value}
+    return SubScore(name=name, weight=weight, value=value, children=children, info=info)
 
 
 def _unique(subscores: Sequence[SubScore]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from hudsim.errors import UsageError, WireError
+from hudsim.graders.evidence import evident
 from hudsim.graders.model import Model, told
 from hudsim.graders.number import finite, share, unboxed
 from hudsim.graders.plain import clean, plain
@@ -127,8 +128,14 @@ class EvaluationResult(Model):
 
     @property
     def outcome(self) -> Verdict:
-        """The verdict: the one given, else by the reward. ``isError`` makes a valid one ``grader_error``."""
-        verdict = Verdict.of(self.reward) if self.verdict is None else self.verdict
+        """The verdict: the one given, else one that a subscore has evidence for if the reward is 0, else by the reward.
+
+        ``isError`` makes a valid one ``grader_error``.
+        """
+        verdict = self.verdict
+        if verdict is None and self.reward <= 0:
+            verdict = evident(self.subscores or ())
+        verdict = Verdict.of(self.reward) if verdict is None else verdict
         return Verdict.grader_error if self.isError and verdict.valid else verdict
 
     def problems(self) -> list[str]:
@@ -148,7 +155,7 @@ class EvaluationResult(Model):
         if abs(weights - 1) > _CLOSE:
             out.append(f"the positive weights make {weights:.4g}, expected 1")
         total = sum(subscore.value * subscore.weight for subscore in self.subscores)
-        if not self.isError and abs(total - self.reward) > _CLOSE:
+        if not self.isError and evident(self.subscores) is None and abs(total - self.reward) > _CLOSE:
             out.append(f"the subscores make {total:.4g}, the reward is {self.reward:.4g}")
         return out
 

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["agent", "oracle"]
 
-_ANSWER = "answer:"
+_ANSWER, _SCRIPT = "answer:", "script:"
 
 
 def agent(name: str, settings: Mapping[str, Any] | None = None) -> Agent:
     """The agent of ``name``, with ``settings`` for what makes it.
 
-    A name that is none of :func:`agents` is ``answer:TEXT``, or ``module:attr`` or ``file.py:attr``: a coroutine
-    function of a run, an object that can be called as one, a Model, or a class or function that makes one of these.
+    A name that is none of :func:`agents` is ``answer:TEXT``, ``script:FILE``, or ``module:attr`` or ``file.py:attr``: a
+    coroutine function of a run, an object that can be called as one, a Model, or a class or function that makes one of
+    these.
 
     Raises :class:`~hudsim.errors.UnknownName` for a name or setting that is not there, and
     :class:`~hudsim.errors.UsageError` for what is no agent and makes none.
@@ -36,6 +37,11 @@ def agent(name: str, settings: Mapping[str, Any] | None = None) -> Agent:
 
         _NOTHING.check(name, settings)
         return Answer(name.removeprefix(_ANSWER))
+    if name.startswith(_SCRIPT):
+        from hudsim.agents import Script
+
+        _NOTHING.check(name, settings)
+        return Script(name.removeprefix(_SCRIPT))
     entry = find(name, "agent", Entry(name, name, "") if ":" in name else None, agents())
     found = entry.find()
     if _is_whole(found) or not callable(found):

@@ -45,10 +45,15 @@ _POLICIES = [
         chunks=("rtc", 1),  # it plans on from what is still to be executed, without a pause
     ),
 ]
+_CALC = "hudsim.coding_envs.calc"
 _ENVIRONMENTS = [
     Entry("arm-reach", f"{_ARM_TASKS}:reach_tasks", "the arm brings its tip to a marker, from easy to hard"),
     Entry("arm-lift", f"{_ARM_TASKS}:lift_tasks", "the arm picks up a cube, from easy to hard"),
     Entry("arm-push", f"{_ARM_TASKS}:push_tasks", "the arm pushes a cube onto a disc, from easy to hard"),
+    Entry("calc", f"{_CALC}.tasks:tasks", "mend the one wrong expression in a module of 40 functions; 16 of them"),
+    Entry("calc-train", f"{_CALC}.train:tasks", "calc, the 256 to train on"),
+    Entry("calc-held-out", f"{_CALC}.held_out:tasks", "calc, 64 more, to measure with"),
+    Entry("repo", "hudsim.coding_envs.repo.tasks:tasks", "change a small repository as an issue asks; partial credit"),
     Entry("letters", "hudsim.coding_envs.letters.tasks:tasks", "how often a letter stands in a word; text alone"),
 ]
 _AGENTS = [
@@ -72,6 +77,7 @@ FORMS: dict[Kind, dict[str, str]] = {
     },
     "agent": {
         "answer:TEXT": "answer TEXT to everything: what a guess is worth",
+        "script:FILE": "run the file's lines in the workspace's shell, and answer with what the last one printed",
         "module:attr": "an agent of your own, or what makes one or a Model; file.py:attr too",
     },
 }

@@ -1,4 +1,4 @@
-"""An environment whose one template is graded by what arrives, with a reference of one's choice."""
+"""Environments of one template, graded by what arrives or by a file, with a reference of one's choice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hudsim.environment.task import Task
 from hudsim.eval.protocols import Agent
 from hudsim.eval.run import Run
 
-__all__ = ["asking", "run_alone"]
+__all__ = ["asking", "run_alone", "shelled"]
 
 
 def asking(reference: Any, right: Any = "right") -> Task:
@@ -27,6 +27,24 @@ def asking(reference: Any, right: Any = "right") -> Task:
         return reference
 
     return ask()
+
+
+def shelled(reference: Any, right: str) -> Task:
+    """A task with a workspace that holds ``notes.txt``, and pays 1 if that is ``right`` in the end."""
+    env = Environment("shelled")
+    ws = env.workspace()
+
+    @env.template(id="edit")
+    async def edit() -> AsyncGenerator[Any, Any]:
+        await ws.write("notes.txt", "one\ntwo\nthree\n")
+        yield "Edit it."
+        yield float(await ws.read("notes.txt") == right.encode())
+
+    @edit.reference
+    def known() -> Any:
+        return reference
+
+    return edit()
 
 
 async def run_alone(task: Task, agent: Agent) -> Run:

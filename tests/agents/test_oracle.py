@@ -70,8 +70,8 @@ async def test_one_agent_plays_every_run_of_one_policy() -> None:
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ({"polcy": "hold"}, "the reference of ask has the key 'polcy'; known are: answer, policy, settings"),
-        (None, "the reference of ask is null; expected an answer, or an object that has one or a policy"),
+        ({"polcy": "hold"}, "has the key 'polcy'; known are: answer, patch, files, commands, policy, settings"),
+        (None, "the reference of ask is null; expected an answer, or an object that has one, a policy"),
         ({}, "the reference of ask is {}; expected an answer"),
         ({"answer": None}, 'the reference of ask is {"answer": null}; expected an answer'),
         ({"policy": 3}, "policy: got 3, expected a name"),

@@ -11,8 +11,14 @@ from tests.cli.command import document, hudsim
 
 FILES = {
     "blank": {"README.md", "env.py", "pyproject.toml", "tests/test_env.py"},
+    "coding": {
+        "README.md", "env.py", "pyproject.toml", "tests/test_env.py",
+        "repository/README.md", "repository/pyproject.toml", "repository/tests/test_words.py", "repository/words.py",
+        *(f"tasks/{name}/{file}" for name in ("slug", "wrap")
+          for file in ("prompt.md", f"hidden/test_{name}.py", "solution/words.py")),
+    },
     "robot": {"README.md", "env.py", "policy.py", "pyproject.toml", "tests/test_env.py", "world.py"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.timeout(180)

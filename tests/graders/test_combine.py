@@ -234,3 +234,46 @@ async def test_what_is_no_subscore_is_refused_and_leaves_no_coroutine_unawaited(
     with pytest.raises(UsageError, match=r"got a coroutine, expected a SubScore \(await it first\)"):
         combine_any(1.0, [coroutine])  # type: ignore[list-item]
     coroutine.close()
+
+
+def evident(verdict: str, value: float = 0.0, weight: float = 1.0) -> SubScore:
+    return sub(verdict, value, weight, info={"verdict": verdict})
+
+
+@pytest.mark.parametrize("verdict", ["tampered", "resource_limit", "grade_timeout"])
+def test_a_verdict_with_evidence_becomes_the_grades_and_nothing_is_paid(verdict: str) -> None:
+    result = combined(sub("a", 1), evident(verdict))
+    assert (result.reward, result.outcome, result.outcome.valid) == (0.0, Verdict(verdict), True)
+    assert result.problems() == []
+    assert result.to_frame()["verdict"] == verdict
+
+
+def test_the_gravest_verdict_is_the_grades() -> None:
+    assert combined(evident("grade_timeout"), evident("tampered"), sub("a", 1)).outcome is Verdict.tampered
+    assert combined(evident("grade_timeout"), evident("resource_limit")).outcome is Verdict.resource_limit
+
+
+def test_a_penalty_that_could_not_be_measured_pays_nothing_either() -> None:
+    assert combined(sub("a", 1), evident("grade_timeout", weight=-0.5)).reward == 0.0
+    assert combined(sub("a", 1), sub("slow", 1, -2), evident("tampered")).reward == -1.5
+
+
+def test_other_verdicts_in_info_mean_nothing() -> None:
+    for word in ("passed", "infra_error", "nonsense", 3, None):
+        assert combined(sub("a", 1, info={"verdict": word})).outcome is Verdict.passed
+
+
+def test_the_best_of_some_is_tampered_if_one_is_and_has_another_verdict_only_if_it_is_the_bests() -> None:
+    tampered = combine_any(1, [sub("a", 1), evident("tampered")])
+    assert (tampered.value, tampered.info) == (0.0, {"verdict": "tampered"})
+    hung = combine_any(1, [sub("a", 1), evident("grade_timeout")])
+    assert (hung.value, hung.info) == (1.0, None)
+    assert combine_any(1, [sub("a", 0), evident("grade_timeout")]).info == {"verdict": "grade_timeout"}
+    assert combine_all(1, [sub("a", 1), evident("grade_timeout")]).info == {"verdict": "grade_timeout"}
+    assert combine_all(1, [sub("a", 1), sub("b", 1)]).info is None
+
+
+def test_one_subscore_alone_carries_its_verdict() -> None:
+    result = EvaluationResult(reward=0.0, subscores=[evident("tampered")])
+    assert result.outcome is Verdict.tampered
+    assert EvaluationResult(reward=1.0, subscores=[evident("grade_timeout", 1.0)]).outcome is Verdict.passed

@@ -1,0 +1,137 @@
+"""The command: the ladder, as a table or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+from rich.console import Console
+from rich.table import Table
+
+from hudsim import __version__
+from hudsim.bench.sandbox.rung import PHASES, STAGES, Rung, climb
+from hudsim.loop import run
+
+__all__ = ["FIRST_MS", "WARM_MS", "WIDEST_S", "main"]
+
+FIRST_MS = 100.0
+"""From start to the first command's result, one workspace at a time."""
+WIDEST_S = 5.0
+"""The same, median, 256 at once."""
+WARM_MS = 5.0
+"""What a warm command may take beside twice its floor."""
+
+_LADDER, _CREATES = (1, 4, 16, 64, 256), 256
+_QUICK_LADDER, _QUICK_CREATES = (1, 4), 4
+_WIDEST = 256
+
+
+async def _measure(ladder: list[int], creates: int, console: Console | None) -> list[Rung]:
+    rungs = []
+    for width in ladder:
+        rungs.append(rung := await climb(width, creates))
+        if console is not None:
+            console.print(f"{width} at once: {rung.creates} made, {sum(rung.failures.values())} failed")
+    return rungs
+
+
+def report(rungs: list[Rung]) -> dict[str, Any]:
+    """Everything as plain JSON: the machine, the rungs, and what of it is held to a limit."""
+    return {
+        "bench": "sandbox",
+        "hudsim": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {platform.system()} {platform.release()}, {os.cpu_count()} cores",
+        "user": "root" if os.geteuid() == 0 else "an ordinary user",
+        "versions": {"asyncssh": asyncssh.__version__},
+        "creates": sum(rung.creates for rung in rungs),
+        "rungs": [rung.to_json() for rung in rungs],
+        "limits": _limits([rung.to_json() for rung in rungs]),
+    }
+
+
+def _limits(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``{"what", "got_ms", "at_most_ms"}`` of each that was measured."""
+    out = []
+    for rung in rungs:
+        ms, width = rung["ms"], rung["width"]
+        most = {1: FIRST_MS, _WIDEST: WIDEST_S * 1e3}.get(width)
+        if most is not None and "start" in ms:
+            out.append({"what": f"start, {width} at once, p50", "got_ms": ms["start"]["p50"], "at_most_ms": most})
+        if "warm" in ms:
+            most = round(2 * ms["bare"]["p50"] + WARM_MS, 2)
+            out.append({"what": f"warm, {width} at once, p50", "got_ms": ms["warm"]["p50"], "at_most_ms": most})
+    return out
+
+
+def show(document: dict[str, Any], console: Console) -> None:
+    """The tables."""
+    console.print(f"{document['machine']}, {document['user']}, Python {document['python']}")
+    table = Table(title=f"{document['creates']} workspaces: ms")
+    for heading in ("at once", "", "p50", "p95", "p99", "max"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for rung in document["rungs"]:
+        for phase in (*PHASES[:2], *STAGES, *PHASES[2:]):
+            if (ms := rung["ms"].get(phase)) is not None:
+                width = str(rung["width"]) if phase == PHASES[0] else ""
+                name = f"  {phase}" if phase in STAGES else phase
+                table.add_row(width, name, *(f"{ms[q]:.1f}" for q in ("p50", "p95", "p99", "max")))
+        table.add_section()
+    console.print(table)
+    table = Table(title="and")
+    for heading in ("at once", "made", "failed", "left", "memory, MiB", "loop late, ms: p99", "max"):
+        table.add_column(heading, justify="right")
+    for rung in document["rungs"]:
+        left = ", ".join(f"{count} {what}" for what, count in rung["left"].items() if count) or "nothing"
+        failed, stall = sum(rung["failures"].values()), rung["stall_ms"]
+        late = (f"{stall.get('p99', 0):.0f}", f"{stall.get('max', 0):.0f}")
+        table.add_row(str(rung["width"]), str(rung["creates"]), str(failed), left, f"{rung['memory_mib']:.0f}", *late)
+    console.print(table)
+    for rung in document["rungs"]:
+        for words, count in rung["failures"].items():
+            console.print(f"{rung['width']} at once: {count} × {words}", markup=False)
+    for limit in document["limits"]:
+        met = "" if limit["got_ms"] <= limit["at_most_ms"] else "  (missed)"
+        console.print(f"{limit['what']}: {limit['got_ms']:.1f} ms; at most {limit['at_most_ms']:.1f} ms{met}")
+
+
+def _ladder(words: str) -> list[int]:
+    try:
+        widths = [int(word) for word in words.split(",")]
+    except ValueError:
+        widths = []
+    if not widths or min(widths) < 1:
+        raise argparse.ArgumentTypeError(f"got {words!r}, expected numbers of workspaces, as in 1,4,16")
+    return widths
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; 1 if something failed or was left behind."""
+    parser = argparse.ArgumentParser(
+        prog="hudsim bench sandbox",
+        description="What a workspace costs from its start to its end, one and many at once, beside a bare bubblewrap.",
+    )
+    parser.add_argument("--ladder", type=_ladder, metavar="1,4,16", help="how many at once (default: 1,4,16,64,256)")
+    parser.add_argument("--creates", type=int, metavar="N", help=f"so many in all at each width (default: {_CREATES})")
+    parser.add_argument("--quick", action="store_true", help="few and narrow: for its function, not its numbers")
+    parser.add_argument("--json", action="store_true", help="print one JSON document, no tables")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures there, as JSON")
+    options = parser.parse_args(arguments)
+    ladder = options.ladder or list(_QUICK_LADDER if options.quick else _LADDER)
+    creates = options.creates or (_QUICK_CREATES if options.quick else _CREATES)
+    console = Console()
+    rungs = run(_measure(ladder, creates, None if options.json else Console(stderr=True)))
+    document = report(rungs)
+    words = json.dumps(document, indent=1)
+    if options.json:
+        print(words)
+    else:
+        show(document, console)
+    if options.out is not None:
+        options.out.write_text(words + "\n")
+    return int(not all(rung.well for rung in rungs))

@@ -1,0 +1,1 @@
+"""Calc: mend a function that one wrong expression has broken."""

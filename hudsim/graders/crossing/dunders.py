@@ -1,0 +1,97 @@
+"""What an object of the solution answers by itself, and where its word is no evidence.
+
+=====================  ==============================================================================================
+in a test              what happens
+=====================  ==============================================================================================
+attributes, methods    by call: the solution's side is asked, the test compares what comes back
+``h[k]``, ``h(…)``     by call; so are setting, deleting, ``with h``, and every operator of arithmetic and of bits
+``iter``, ``next``     by call, one element at a time
+leaving ``with h``     by call; :class:`OpaqueValue` if it swallows an error, unless opted in; a failed assertion is
+                       never swallowed
+``len``, ``int`` …     by call: what comes back is a plain number; ``str``, ``repr``, ``format``, ``bytes`` likewise
+``==``, ``!=``         identity where the class has no ``__eq__``; the fields, compared by the test's side, if it is a
+                       dataclass's generated one; what the class of a named tuple, enum or collections.abc says of
+                       plain data; else :class:`OpaqueValue` unless its class is opted in
+``<`` ``<=`` …, truth  a dataclass's generated order by its fields; true where the class has no ``__bool__`` and no
+                       ``__len__``; else :class:`OpaqueValue` unless opted in
+``x in h``             by the elements, compared by the test's side, where there is no ``__contains__``; else as above
+``hash(h)``            as ``==``
+=====================  ==============================================================================================
+
+To opt a class in is to trust its verdicts: whoever wrote the solution wrote them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BY_CALL", "COMPARISONS", "GETTABLE", "VERDICTS"]
+
+_ARITHMETIC = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+
+COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+VERDICTS = frozenset({*COMPARISONS, "__bool__", "__contains__", "__hash__"})
+"""Those whose answer is itself the verdict."""
+
+BY_CALL = frozenset(
+    {f"__{prefix}{word}__" for word in _ARITHMETIC.split() for prefix in ("", "r", "i")} - {"__idivmod__"}
+    | {
+        f"__{word}__"
+        for word in [
+            "neg",
+            "pos",
+            "abs",
+            "invert",
+            "int",
+            "float",
+            "complex",
+            "index",
+            "round",
+            "trunc",
+            "floor",
+            "ceil",
+            "call",
+            "getitem",
+            "setitem",
+            "delitem",
+            "missing",
+            "iter",
+            "next",
+            "reversed",
+            "len",
+            "length_hint",
+            "enter",
+            "exit",
+            "bytes",
+            "fspath",
+            "format",
+            "repr",
+            "str",
+            "get",
+            "set",
+            "delete",
+            "set_name",
+        ]
+    }
+)
+"""Those whose answer is a value that the test compares."""
+
+GETTABLE = frozenset(
+    f"__{word}__"
+    for word in [
+        "all",
+        "annotations",
+        "author",
+        "dict",
+        "doc",
+        "file",
+        "match_args",
+        "module",
+        "name",
+        "qualname",
+        "self",
+        "slots",
+        "version",
+        "wrapped",
+    ]
+)
+"""The attributes of this form that can be asked for."""

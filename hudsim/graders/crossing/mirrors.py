@@ -1,0 +1,304 @@
+"""``Mirrors``: local classes for those of the other side, so that ``isinstance``, ``except`` and names mean the same.
+
+An instance of a mirror holds nothing: what is done to it is asked of the other side. Named tuples and members of an
+enum are whole here; an exception is a real one.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import dataclasses
+import enum
+import keyword
+import types
+from collections.abc import Callable
+from typing import Any
+
+from hudsim.graders.crossing.codec import GarbledError
+from hudsim.graders.crossing.dunders import BY_CALL, GETTABLE, VERDICTS
+from hudsim.graders.crossing.forwarders import Asker, Attribute, by_call, by_fields, opaque
+from hudsim.graders.crossing.functions import signature_of
+from hudsim.graders.crossing.names import REAL_BASES
+
+__all__ = ["MirrorType", "Mirrors"]
+
+_LOCAL = frozenset(
+    {"__traceback__", "__cause__", "__context__", "__suppress_context__", "__notes__", "args", "__class__"}
+)
+
+
+class MirrorType(abc.ABCMeta):
+    """The class of mirrors: what is asked of a class is asked of the other side's.
+
+    A class of the tests that inherits from a mirror is made over there too, with the tests' functions for its methods.
+    """
+
+    _asker: Asker
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        kind = super().__new__(mcs, name, bases, namespace)
+        type.__setattr__(kind, "__abstractmethods__", frozenset())
+        if "_mirrored" not in namespace:
+            type.__setattr__(kind, "_ours", True)
+            kind._asker.subclass(kind, bases, namespace, options)
+        return kind
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
+        super().__init__(name, bases, namespace)
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        return cls._asker.ask("call", cls, args, options)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name == "__signature__" and (made := signature_of(cls._asker.ask("signature", cls))) is not None:
+            return made
+        if name.startswith("__") and name.endswith("__") and name not in GETTABLE:
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls)
+        return cls._asker.ask("get", cls, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        ours = "_ours" in vars(cls)
+        if ours or name.startswith(("__", "_abc_")):
+            super().__setattr__(name, value)
+        if not name.startswith(("__", "_abc_")) or (ours and isinstance(value, types.FunctionType)):
+            cls._asker.ask("set", cls, name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        cls._asker.ask("del", cls, name)
+
+    def __getitem__(cls, key: Any) -> Any:
+        return cls._asker.ask("dunder", cls, "__class_getitem__", (key,))
+
+    def __dir__(cls) -> list[str]:
+        return list(cls._asker.ask("dir", cls))
+
+
+class Mirrors:
+    """Makes them.
+
+    trusts
+        Given a description, whether the verdicts of that class are taken.
+    """
+
+    def __init__(self, asker: Asker, trusts: Callable[[dict[str, Any]], bool]) -> None:
+        self._asker = asker
+        self._trusts = trusts
+        self.handle = _handle(asker)
+        self.originals: dict[int, tuple[Any, str]] = {}
+        """By id: whose attribute of which name a method of a mirror stands for."""
+        self._keep: list[Any] = []
+        self._owners: dict[int, list[Any]] = {}  # id of a method whose class is being made
+
+    def make(self, description: dict[str, Any]) -> type:
+        """The mirror of a class. Raises :class:`GarbledError`."""
+        try:
+            name, shape, bases = str(description["name"]), description["shape"], description["bases"]
+            if not all(isinstance(base, type) for base in bases):
+                raise GarbledError("got a base that is no class")
+            if shape == "enum" and (made := self._enum(name, description)) is not None:
+                return made
+            namespace = self._namespace(description)
+            if shape == "tuple":
+                names = [str(field) for field in description["fields"]]
+                fields_of = collections.namedtuple(name if name.isidentifier() else "Row", names)  # type: ignore[misc]  # noqa: PYI024
+                return self._finish(MirrorType(name, (fields_of,), namespace), description)
+            return self._finish(MirrorType(name, self._bases(bases), namespace), description)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise GarbledError(f"got a class that cannot be: {error}") from None
+
+    def _bases(self, bases: tuple[type, ...]) -> tuple[type, ...]:
+        kept = tuple(base for base in bases if isinstance(base, MirrorType) or base in REAL_BASES)
+        if BaseException in bases:
+            kept = (*kept, Exception)  # never what no ``except Exception`` catches
+        if not any(isinstance(base, MirrorType) and issubclass(base, self.handle) for base in kept):
+            kept = (self.handle, *kept)
+        return kept
+
+    def _finish(self, made: Any, description: dict[str, Any]) -> type:
+        for value in vars(made).values():
+            if isinstance(value, Attribute):
+                value.owner = made
+                self.originals[id(value)] = (made, value.name)
+            elif isinstance(value, types.FunctionType) and (owner := self._owners.pop(id(value), None)) is not None:
+                owner.append(made)
+                self.originals[id(value)] = (made, value.__name__)
+            self._keep.append(value)
+        return made  # type: ignore[no-any-return]
+
+    def _resembled(self, description: dict[str, Any]) -> Any:
+        """For ``__class__``: isinstance(x, dict) holds where the class of the other side inherits from dict."""
+        real = [base for base in description["bases"] if not isinstance(base, MirrorType) and base not in REAL_BASES]
+        seen: list[type] = []
+
+        def resembled(self: Any) -> type:
+            if not seen:
+                kind: Any = type(self)
+                try:
+                    shadow: Any = type.__new__(
+                        MirrorType, kind.__name__, (kind, real[0]), {"__module__": kind.__module__}
+                    )
+                except TypeError:  # nothing can inherit from it
+                    shadow = kind
+                seen.append(real[0] if description["named"] else shadow)
+            return seen[0]
+
+        return property(resembled) if real else None
+
+    def _namespace(self, description: dict[str, Any]) -> dict[str, Any]:
+        asker = self._asker
+        namespace: dict[str, Any] = {
+            "__module__": str(description["module"]),
+            "__qualname__": str(description["qualname"]),
+            "__doc__": description["doc"],
+            "_asker": asker,
+            "_mirrored": True,
+        }
+        an_error = any(isinstance(base, type) and issubclass(base, BaseException) for base in description["bases"])
+        if description["shape"] != "tuple" and not an_error:
+            namespace["__slots__"] = ()
+        if description["shape"] in {"plain", "dataclass"} and (resembled := self._resembled(description)) is not None:
+            namespace["__class__"] = resembled
+        namespace |= {name: Attribute(asker, name) for name in description["others"] if _sound(name)}
+        for name, signature in description["methods"]:
+            if _sound(name) or name == "__init__":
+                namespace[name] = self._method(name, signature, description)
+        namespace |= self._dunders(description)
+        namespace |= {name: None for name in description["absent"] if name in BY_CALL or name in VERDICTS}
+        if description["shape"] == "dataclass":
+            namespace["__dataclass_fields__"] = _fields(description["fields"])
+            namespace["__match_args__"] = tuple(
+                field[0] for field in description["fields"] if field[1] and not field[4]
+            )
+        return namespace
+
+    def _dunders(self, description: dict[str, Any]) -> dict[str, Any]:
+        asker, made = self._asker, {}
+        trusted = self._trusts(description)
+        described = description["fields"] if description["shape"] == "dataclass" else ()
+        fields = tuple(str(field[0]) for field in described if field[3])
+        for name in description["dunders"]:
+            if name[:1] == "=" and name[1:] in VERDICTS:
+                made[name[1:]] = by_fields(name[1:], asker, fields)
+            elif name in BY_CALL or (name in VERDICTS and trusted):
+                made[name] = by_call(name, asker, trusted=trusted)
+            elif name in VERDICTS:
+                made[name] = opaque(name, asker, f"{description['module']}.{description['qualname']}")
+        return made
+
+    def _method(self, name: str, signature: Any, description: dict[str, Any]) -> Any:
+        asker = self._asker
+
+        def method(self: Any, /, *args: Any, **options: Any) -> Any:
+            return asker.ask("method", owner[0], self, name, args, options)
+
+        owner: list[Any] = []  # the class that is being made
+        method.__name__, method.__qualname__ = name, f"{description['qualname']}.{name}"
+        method.__module__ = str(description["module"])
+        self._owners[id(method)] = owner
+        made = signature_of(signature)
+        if made is not None:
+            method.__signature__ = made  # type: ignore[attr-defined]
+        return method
+
+    def _enum(self, name: str, description: dict[str, Any]) -> type | None:
+        """A real enum with the same members; None if it is built on what is not known here."""
+        asker = self._asker
+        bases = tuple(description["bases"])
+        allowed = (int, str, float, bytes, object)
+        if not all(base in allowed or (isinstance(base, enum.EnumType) and not list(base)) for base in bases):
+            return None
+        namespace = enum.EnumType.__prepare__(name, bases)
+        namespace["__module__"], namespace["__qualname__"] = str(description["module"]), str(description["qualname"])
+        namespace["__doc__"] = description["doc"]
+        for word, signature in description["methods"]:
+            if _sound(word) and word not in dict(description["members"]):
+                namespace[word] = self._method(word, signature, description)
+
+        def __getattr__(self: Any, word: str) -> Any:  # noqa: N807
+            if word.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}", name=word, obj=self)
+            return asker.ask("get", self, word)
+
+        namespace["__getattr__"] = __getattr__
+        for word in description["dunders"]:
+            if word in {"__str__", "__repr__", "__format__", "__call__"} and not issubclass_any(bases, (str, int)):
+                namespace[word] = by_call(word, asker)
+        for word, value in description["members"]:
+            namespace[str(word)] = value
+        made = enum.EnumType(name, bases, namespace)
+        return self._finish(made, description)
+
+
+def issubclass_any(bases: tuple[Any, ...], kinds: tuple[type, ...]) -> bool:
+    """Whether one of them inherits from one of these."""
+    return any(isinstance(base, type) and issubclass(base, kinds) for base in bases)
+
+
+def _handle(asker: Asker) -> type:
+    """The base of all mirrors whose instances live on the other side."""
+
+    def look(self: Any, name: str) -> Any:
+        if name in {"__doc__", "__module__"}:  # the class has them here, and the object may have others there
+            return asker.ask("get", self, name)
+        return object.__getattribute__(self, name)
+
+    def get(self: Any, name: str) -> Any:
+        if name == "__signature__" and (known := signature_of(asker.ask("signature", self))) is not None:
+            return known
+        if name.startswith("__") and name.endswith("__") and name not in GETTABLE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return asker.ask("get", self, name)
+
+    def put(self: Any, name: str, value: Any) -> None:
+        if name in _LOCAL:
+            object.__setattr__(self, name, value)
+        else:
+            asker.ask("set", self, name, value)
+
+    def remove(self: Any, name: str) -> None:
+        if name in _LOCAL:
+            object.__delattr__(self, name)
+        else:
+            asker.ask("del", self, name)
+
+    def reduce(self: Any, protocol: Any = None) -> Any:
+        raise asker.refuse("copy", f"got a {type(self).__qualname__} of the other side to pickle")
+
+    namespace = {
+        "__slots__": ("__weakref__",),
+        "_asker": asker,
+        "_mirrored": True,
+        "__getattribute__": look,
+        "__getattr__": get,
+        "__setattr__": put,
+        "__delattr__": remove,
+        "__dir__": lambda self: asker.ask("dir", self),
+        "__repr__": by_call("__repr__", asker),
+        "__str__": by_call("__str__", asker),
+        "__format__": by_call("__format__", asker),
+        "__reduce_ex__": reduce,
+        "__reduce__": reduce,
+        "__copy__": lambda self: asker.ask("copy", self),
+        "__deepcopy__": lambda self, memo: asker.ask("deepcopy", self),
+    }
+    return MirrorType("Handle", (), {**namespace, "__module__": by_call.__module__})
+
+
+def _fields(described: Any) -> dict[str, Any]:
+    words = [
+        (str(name), object, dataclasses.field(init=init, repr=shown, compare=compared, kw_only=by_name))
+        for name, init, shown, compared, by_name in described
+    ]
+    made = dataclasses.make_dataclass("Fields", words, init=False, repr=False, eq=False)
+    return dict(made.__dataclass_fields__)  # type: ignore[attr-defined]
+
+
+def _sound(name: Any) -> bool:
+    return (
+        type(name) is str
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and not (name.startswith("__") and name.endswith("__"))
+        and name not in {"_asker", "_mirrored", "_ours"}
+    )

@@ -1,0 +1,77 @@
+"""``Ground``: what a grader needs of a workspace, and its turn to use it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from hudsim.coding.bubblewrap import Bind
+from hudsim.coding.process import Completed
+from hudsim.coding.sandbox import Sandbox
+from hudsim.errors import UsageError
+
+__all__ = ["Copy", "Fresh", "Ground", "ground", "turn"]
+
+
+class Copy(Protocol):
+    """The agent's files when its processes were dead, as :class:`hudsim.coding.freeze.Frozen`."""
+
+    folder: Path
+    skipped: list[tuple[str, str]]
+
+    def close(self) -> None: ...
+
+
+class Fresh(Protocol):
+    """A sandbox that nothing has run in, as :class:`hudsim.coding.box.Box`."""
+
+    async def sandbox(self) -> Sandbox: ...
+    async def close(self) -> None: ...
+    def own(self, folder: Path) -> None: ...
+    def evidence(self) -> list[str]: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
+
+
+class Ground(Protocol):
+    """As :class:`hudsim.coding.Workspace`."""
+
+    @property
+    def room(self) -> Any: ...
+    async def run(
+        self, argv: Sequence[str] | str, *, cwd: str | None = None, env: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Completed: ...  # fmt: skip
+    async def freeze(self, files: Sequence[str] = ("**/*",)) -> Copy: ...
+    def new_sandbox(self, binds: Sequence[Bind] = (), **options: Any) -> Fresh: ...
+    def evidence(self) -> list[str]: ...
+
+
+def ground(workspace: Any) -> Ground:
+    """``workspace``, if it is one. Raises :class:`~hudsim.errors.UsageError`."""
+    missing = [name for name in ("run", "freeze", "new_sandbox", "evidence") if not hasattr(workspace, name)]
+    if missing:
+        raise UsageError(f"workspace: got a {type(workspace).__name__}, expected a Workspace: it has no {missing[0]}()")
+    checked: Ground = workspace
+    return checked
+
+
+@contextlib.asynccontextmanager
+async def turn(workspace: Ground) -> AsyncIterator[None]:
+    """Graders of one episode use the agent's sandbox one after another: one kills all that runs in it."""
+    room = workspace.room
+    lock = _locks.get(room)
+    if lock is None:
+        lock = _locks[room] = asyncio.Lock()
+    async with lock:
+        yield
+
+
+_locks: weakref.WeakKeyDictionary[Any, asyncio.Lock] = weakref.WeakKeyDictionary()

@@ -1,0 +1,1 @@
+"""What runs inside a grading sandbox: the standard library and pytest alone, started by ``python -I -S``."""

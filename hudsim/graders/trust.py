@@ -1,0 +1,54 @@
+"""``trust``: what each way of running hidden tests stops, and what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["TRUST", "TrustRow", "trust_card", "trust_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRow:
+    """
+    what
+        What a solution tries.
+    separate, same
+        What comes of it in that way: ``no effect``, ``0``, ``tampered``, or ``not stopped``, in words.
+    """
+
+    what: str
+    separate: str
+    same: str
+
+
+TRUST = (
+    TrustRow("edits, deletes or shadows the tests, pytest or the standard library", "no effect", "no effect"),
+    TrustRow("plants conftest.py, pytest.ini, plugins, sitecustomize, .pth, dist-info", "no effect", "no effect"),
+    TrustRow("exits early, whatever the exit code", "0", "0"),
+    TrustRow("skips, or marks as expected to fail", "0", "0"),
+    TrustRow("prints or writes a verdict", "no effect", "no effect"),
+    TrustRow("hangs (grade_timeout), or uses up memory or processes (resource_limit)", "0", "0"),
+    TrustRow("returns objects that are equal to everything, or true to everything", "0", "0"),
+    TrustRow("patches pytest's reports, runner or assertions for all tests", "no effect", "tampered"),
+    TrustRow("patches builtins or replaces modules for all tests", "no effect", "0 or tampered"),
+    TrustRow("writes to the channel of the results", "no effect", "tampered"),
+    TrustRow("two of its own objects, compared by its own __eq__", "0 unless comparable", "not stopped"),
+    TrustRow("reads the test that calls it and returns what that expects", "no effect", "not stopped"),
+    TrustRow("patches pytest for the tests that call it alone, or forges reports with what it finds in memory",
+             "no effect", "not stopped"),
+    TrustRow("answers right by a table of the inputs that the tests use", "not stopped", "not stopped"),
+)  # fmt: skip
+
+
+def trust_card(ways: Iterable[str]) -> dict[str, list[str]]:
+    """For tests run in ``ways``: what is ``stopped`` in each of them, and what is ``not_stopped`` in one."""
+    ways = set(ways)
+    weak = [row.what for row in TRUST if any(getattr(row, way) == "not stopped" for way in ways)]
+    return {"stopped": [row.what for row in TRUST if row.what not in weak], "not_stopped": weak}
+
+
+def trust_table() -> str:
+    """All of it, as a Markdown table."""
+    rows = [f"| {row.what} | {row.separate} | {row.same} |" for row in TRUST]
+    return "\n".join(['| a solution that … | `process="separate"` | `process="same"` |', "|---|---|---|", *rows])

@@ -1,0 +1,111 @@
+"""What one sandbox uses up, its neighbour does not miss; and what it ran into is known."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hudsim.coding import Box, Limits
+from hudsim.coding.cgroups import Controllers
+from hudsim.errors import SandboxError, UsageError
+from tests.asyncrun import on_loop, within
+
+MIB = 1 << 20
+LIMITS = Limits(
+    memory_bytes=200 * MIB,
+    processes=40,
+    workspace_bytes=100 * MIB,
+    workspace_files=300,
+    tmp_bytes=20 * MIB,
+    open_files=128,
+    file_bytes=60 * MIB,
+    cpu_s=2,
+)
+FORK_BOMB = ["python", "-c", "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"]
+EATER = ["python", "-c", "b = []\nwhile True: b.append(bytearray(b'x') * (10 << 20))"]
+FILLER = "i=0; while true; do head -c 40000000 /dev/zero > f$i; i=$((i+1)); done"
+MANY = ["python", "-c", "import itertools\nfor i in itertools.count(): open(f'f{i}', 'w').close()"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("greed", "what"),
+    [(FORK_BOMB, "processes"), (EATER, "memory"), (FILLER, "workspace"), (MANY, "workspace")],
+    ids=["fork bomb", "memory", "disk", "inodes"],
+)
+def test_greed_is_known_and_the_neighbour_unaffected(greed: list[str] | str, what: str) -> None:
+    async def main() -> None:
+        async with (
+            Box(limits=LIMITS, guest_path="/workspace") as good,
+            Box(limits=LIMITS, guest_path="/workspace") as bad,
+        ):
+            work = asyncio.create_task(bad.run(greed, timeout_s=8 if what == "processes" else 30))
+            while not work.done():
+                done = await good.run(
+                    ["python", "-c", "x = bytearray(20000000); open('f', 'w').write('ok'); print('ok')"]
+                )
+                assert (done.code, done.stdout) == (0, b"ok\n"), done
+                await asyncio.sleep(0.1)
+            assert (await work).code != 0
+            if Controllers.found().version is not None or what == "workspace":
+                assert any(words.startswith(what) for words in bad.evidence()), bad.evidence()
+            assert good.evidence() == []
+            if what == "workspace":
+                await bad.run("rm -f f*")
+            assert (await bad.run("echo on")).stdout == b"on\n"
+        assert [words for words in bad.evidence() if words.startswith(what)] or Controllers.found().version is None
+
+    within(50, main())
+
+
+@on_loop
+async def test_open_files_file_size_and_cpu_time_end_where_they_should() -> None:
+    async with Box(limits=LIMITS, guest_path="/workspace") as box:
+        done = await box.run(["python", "-c", "l = []\nwhile True: l.append(open('/dev/null'))"])
+        assert b"Too many open files" in done.stderr
+        await box.run("head -c 90000000 /dev/zero > big")
+        assert box.root is not None
+        assert (box.root / "big").stat().st_size == LIMITS.file_bytes
+        done = await box.run(["python", "-c", "while True: pass"], timeout_s=20)
+        assert done.code in (-24, -9)
+        assert not done.timed_out
+
+
+@on_loop
+async def test_no_core_is_left_behind() -> None:
+    async with Box(limits=LIMITS, guest_path="/workspace") as box:
+        assert (await box.run("kill -SEGV $$")).code == -11
+        assert (await box.run("ls -a | wc -l")).text == "2\n"
+
+
+@on_loop
+async def test_a_limit_that_nobody_met_is_no_evidence() -> None:
+    async with Box(limits=Limits(), guest_path="/workspace") as box:
+        await box.run("exit 1")
+        assert box.evidence() == []
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "1"])
+def test_a_limit_that_is_no_whole_number_is_refused_by_name(wrong: object) -> None:
+    with pytest.raises(UsageError, match="limit processes: got"):
+        Limits(processes=wrong)  # type: ignore[arg-type]
+
+
+@on_loop
+async def test_the_wall_time_is_the_limit_where_none_is_given() -> None:
+    async with Box(limits=Limits(wall_s=1), guest_path="/workspace") as box:
+        done = await box.run("sleep 50")
+        assert done.timed_out
+
+
+@on_loop
+async def test_a_sandbox_without_a_limit_has_none() -> None:
+    limits = Limits(
+        memory_bytes=None, processes=None, cpu_s=None, open_files=None, file_bytes=None, workspace_bytes=None
+    )
+    async with Box(limits=limits, guest_path="/workspace") as box:
+        try:
+            assert (await box.run("ulimit -t; ulimit -f")).text == "unlimited\nunlimited\n"
+        except SandboxError as error:  # pragma: no cover
+            raise AssertionError(error.message) from error

@@ -1,0 +1,148 @@
+"""Trees that somebody hostile has made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hudsim.coding.changes import Changes
+from hudsim.coding.freeze import freeze_tree
+from hudsim.coding.snapshot import Snapshot
+from hudsim.coding.tree import measure, own_tree, remove_tree
+
+
+def deep(folder: Path, depth: int) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d" * 200, dir_fd=fd)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(os.open("bottom", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
+
+
+def test_a_tree_is_removed_however_deep_and_whatever_its_modes(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    deep(root, 1500)
+    (root / "link").symlink_to(outside)
+    os.mkfifo(root / "fifo")
+    (root / "locked").mkdir(mode=0o700)
+    (root / "locked" / "x").touch()
+    (root / "locked").chmod(0)
+    remove_tree(root)
+    assert not root.exists()
+    assert (outside / "kept").exists()
+    remove_tree(root)
+
+
+def test_measuring_follows_nothing_and_has_an_end(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(bytes(1 << 20))
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(tmp_path)
+    for n in range(50):
+        (root / f"f{n}").write_bytes(b"x")
+    size, count = measure(root)
+    assert count == 51
+    assert size < 1 << 20
+    assert measure(root, most_files=10)[1] == 11
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_owning_does_not_reach_through_links(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.touch()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(outside)
+    (root / "file").touch()
+    own_tree(root, 12345)
+    assert outside.stat().st_uid == 0
+    assert ((root / "file").stat().st_uid, (root / "link").lstat().st_uid) == (12345, 12345)
+
+
+def test_a_snapshot_brings_back_bytes_modes_links_and_times(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "d").mkdir(parents=True)
+    (root / "d" / "a").write_bytes(b"1")
+    (root / "d" / "a").chmod(0o640)
+    (root / "same").write_bytes(b"s")
+    (root / "l").symlink_to("d/a")
+    (root / "was a file").write_bytes(b"f")
+    before = {path: (path.lstat().st_mode, path.lstat().st_mtime_ns) for path in sorted(root.rglob("*"))}
+    snapshot = Snapshot.take(root, tmp_path / "store")
+
+    stamp = (root / "d" / "a").stat().st_mtime_ns
+    (root / "d" / "a").write_bytes(b"2")
+    os.utime(root / "d" / "a", ns=(stamp, stamp))  # same size, same time
+    (root / "l").unlink()
+    (root / "l").mkdir()
+    (root / "was a file").unlink()
+    (root / "was a file").mkdir()
+    (root / "was a file" / "x").touch()
+    (root / "new").write_bytes(b"n")
+    assert snapshot.restore() == 2
+
+    assert {path: (path.lstat().st_mode, path.lstat().st_mtime_ns) for path in sorted(root.rglob("*"))} == before
+    assert (root / "d" / "a").read_bytes() == b"1"
+    assert (root / "l").readlink() == Path("d/a")
+    assert snapshot.restore() == 0
+    snapshot.close()
+    assert not (tmp_path / "store").exists()
+
+
+def test_freezing_takes_what_the_patterns_say(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for path in ("a.py", "b.txt", "src/c.py", "src/deep/d.py", "src/e.txt"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(path)
+
+    def frozen(*patterns: str) -> list[str]:
+        copy = freeze_tree(root, tmp_path / "copy", patterns, most_files=100, most_bytes=1 << 20)
+        copy.close()
+        return sorted(copy.files)
+
+    assert frozen("**/*") == ["a.py", "b.txt", "src/c.py", "src/deep/d.py", "src/e.txt"]
+    assert frozen("**/*.py") == ["a.py", "src/c.py", "src/deep/d.py"]
+    assert frozen("*.py") == ["a.py"]
+    assert frozen("src/*.py") == ["src/c.py"]
+    assert frozen("src/**/*.py") == ["src/c.py", "src/deep/d.py"]
+    assert frozen("b.txt", "src/**/*") == ["b.txt", "src/c.py", "src/deep/d.py", "src/e.txt"]
+
+
+def test_freezing_leaves_a_tree_that_has_no_end(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    deep(root, 200)
+    (root / "a").touch()
+    frozen = freeze_tree(root, tmp_path / "copy", ["**/*"], most_files=100, most_bytes=1 << 20)
+    assert frozen.files == ["a"]
+    assert any("folder within" in why for _, why in frozen.skipped)
+    remove_tree(root)
+
+
+def test_changes_are_counted_where_they_are_too_many(tmp_path: Path) -> None:
+    changes = Changes(tmp_path)
+    for n in range(1100):
+        (tmp_path / f"f{n:04}").write_text("x\n" * 2000)
+    told = changes.now()
+    assert len(told["changes"]) == 1000
+    assert told["left_out"] == 100
+    assert sum(len(change["diff"] or "") for change in told["changes"]) <= 1 << 20
+
+
+def test_a_change_that_is_taken_back_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    changes = Changes(tmp_path)
+    (tmp_path / "b").write_text("2")
+    assert [change["change"] for change in changes.now()["changes"]] == ["added"]
+    assert changes.now()["changes"][0]["diff"].endswith("+2\n\\ No newline at end of file\n")
+    (tmp_path / "b").unlink()
+    assert changes.now()["changes"] == []

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hudsim.coding import Limits, Workspace
+from hudsim.errors import UsageError
+from hudsim.graders import BashGrader, SubScore, combine
+from tests.asyncrun import within
+
+
+def grade(command: str, limits: Limits | None = None, **options: Any) -> SubScore:
+    out: list[SubScore] = []
+
+    async def main() -> None:
+        workspace = Workspace(limits=limits)
+        await workspace.start()
+        try:
+            (workspace.root / "report.md").write_text("done\n")
+            workspace.own()
+            out.append(await BashGrader.grade(workspace=workspace, command=command, **options))
+        finally:
+            await workspace.stop()
+
+    within(30.0, main())
+    return out[0]
+
+
+def about(subscore: SubScore) -> dict[str, Any]:
+    assert subscore.info is not None
+    return subscore.info
+
+
+def test_a_command_that_exits_with_0_is_1() -> None:
+    scored = grade("grep done report.md; echo oops >&2", weight=0.5)
+    assert (scored.name, scored.value, scored.weight) == ("BashGrader", 1.0, 0.5)
+    assert {key: about(scored)[key] for key in ("exit_code", "stdout", "stderr", "timed_out")} == {
+        "exit_code": 0, "stdout": "done\n", "stderr": "oops\n", "timed_out": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["exit 3", "false", "kill -9 $$", "no_such_command"])
+def test_any_other_end_is_0(command: str) -> None:
+    scored = grade(command)
+    assert scored.value == 0.0
+    assert about(scored)["exit_code"] != 0
+    assert "verdict" not in about(scored)
+
+
+def test_it_runs_in_the_sandbox_with_bash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "hunter2")
+    assert grade('[[ -z "$SECRET_OF_THE_HOST" && "$PWD" == /workspace && "$(id -u)" != 0 ]]').value == 1.0
+
+
+def test_a_command_that_takes_too_long_is_a_valid_0() -> None:
+    scored = grade("echo begun; sleep 20", timeout=0.5)
+    assert (scored.value, about(scored)["exit_code"], about(scored)["verdict"]) == (0.0, None, "grade_timeout")
+    assert about(scored)["stdout"] == "begun\n"
+
+
+def test_a_limit_that_was_met_is_the_verdict() -> None:
+    limits = Limits(memory_bytes=64 << 20, wall_s=20)
+    scored = grade("python3 -c 'x = bytearray(b\"x\") * (512 << 20)'", limits=limits)
+    assert scored.value == 0.0
+    assert about(scored).get("verdict") in ("resource_limit", None)
+
+
+def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected a shell command"):
+        grade(" ")
+
+
+def test_its_grade_carries_the_verdict() -> None:
+    async def main() -> None:
+        workspace = Workspace()
+        await workspace.start()
+        try:
+            result = await combine(
+                BashGrader.grade(workspace=workspace, command="true"),
+                BashGrader.grade(workspace=workspace, command="sleep 9", timeout=0.3),
+            )
+        finally:
+            await workspace.stop()
+        assert (result.reward, str(result.outcome)) == (0.0, "grade_timeout")
+        assert result.problems() == []
+
+    within(20.0, main())
