@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,7 +32,7 @@ class SshLines:
 
     @classmethod
     @contextlib.contextmanager
-    def shown(cls, environment: Environment) -> Any:
+    def shown(cls, environment: Environment) -> Iterator[None]:
         """Of all workspaces of ``environment``, as long as this lasts."""
         from hudsim.coding.place import Place
         from hudsim.coding.tree import remove_tree

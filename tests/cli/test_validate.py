@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hudsim.testing import ATTACKS
-from tests.cli.command import HUDSIM, document, hudsim
+from tests.cli.command import HUDSIM, document, hudsim, started, told
 from tests.cli.halves import TESTS, write_halves
 
 
@@ -99,6 +101,18 @@ def test_a_grader_that_hangs_is_an_error_and_no_0(tmp_path: Path) -> None:
         (finding,) = sections[section]["findings"]
         assert finding["severity"] == "error"
         assert "grade_timeout" in finding["got"]
+
+
+def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
+    write_grades(tmp_path, "hangs", "open('asked', 'w').close()\n    await asyncio.sleep(600)\n    yield 0.0")
+    with started("validate", "env.py", cwd=tmp_path) as process:
+        while not (tmp_path / "asked").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        code, _, errors = told(process, signal.SIGINT)
+    assert code == 130
+    assert errors.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in errors
 
 
 def test_a_grader_that_raises_is_an_error(tmp_path: Path) -> None:
