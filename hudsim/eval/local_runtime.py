@@ -116,7 +116,6 @@ class _LocalServed:
         self._server = server
         self.runtime = Runtime(server.address.url)
         self.slots = server.environment.slots
-        self.alive = True
 
     async def stop(self) -> None:
         await self._server.stop()

@@ -24,6 +24,7 @@ from hudsim.errors import (
 from hudsim.eval.limits import Limits
 from hudsim.eval.protocols import Agent, Provider
 from hudsim.eval.run import End, Run
+from hudsim.eval.runtime import Runtime
 from hudsim.eval.trace import Step, Trace
 from hudsim.graders import EvaluationResult, Verdict
 from hudsim.robot.ending import POLICY_LOST, POLICYS_FAULT
@@ -36,6 +37,8 @@ R = TypeVar("R")
 
 _STOP_S = 5.0
 """How long a stopped agent may take to let go, and an environment to be given back."""
+_NEWS_S = 0.05
+"""How long the news of a death may take to come."""
 _HURRY_S = 1.0
 """The same, when somebody has interrupted."""
 
@@ -64,6 +67,7 @@ class _Rollout:
         self._until_s = None if limits.rollout_s is None else self._began_s + limits.rollout_s
         self._phase = "provisioning"
         self._scope = contextlib.AsyncExitStack()
+        self._runtime: Runtime | None = None
 
     async def play(self) -> None:
         run = self._run
@@ -76,7 +80,7 @@ class _Rollout:
             await self._give_back(_HURRY_S)
             raise
         except Exception as error:  # noqa: BLE001 - a run that breaks does not break the others
-            self._settle(Verdict.infra_error, f"[{self._phase}] {_words(error)}")
+            self._settle(Verdict.infra_error, await self._said(error))
         run.seconds = round(time.monotonic() - self._began_s, 6)
         await self._give_back(_STOP_S)
 
@@ -85,6 +89,7 @@ class _Rollout:
         try:
             runtime = await self._bounded(self._scope.enter_async_context(self._provider(task)), None)
             self._phase = "connecting"
+            self._runtime = runtime
             client = await self._bounded(ControlClient.connect(runtime.address), None)
             self._scope.push_async_callback(client.close)
             run.attach(client)
@@ -171,7 +176,7 @@ class _Rollout:
         except _TooLongError:
             self._settle(Verdict.grade_timeout, f"not graded within {self._limits.grade_s:g} s")
         except (LinkError, EnvironmentFailed, EpisodeError) as error:
-            self._settle(Verdict.infra_error, f"[grading] {error.message}")
+            self._settle(Verdict.infra_error, await self._said(error))
         except (TaskError, UsageError, HudsimError) as error:
             self._settle(Verdict.grader_error, error.message, _traceback(error))
         else:
@@ -190,6 +195,13 @@ class _Rollout:
         run.verdict = verdict
         run.error = words if run.error is None else f"{words}; {run.error}"
         run.record(Step("system", error=words, data=data or {}))
+
+    async def _said(self, error: Exception) -> str:
+        """What broke, in words: that the environment died tells more than that the link to it did."""
+        if isinstance(error, LinkError) and self._runtime is not None:
+            await asyncio.sleep(_NEWS_S)
+            error = self._runtime.failure() or error
+        return f"[{self._phase}] {_words(error)}"
 
     # Time ---------------------------------------------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hudsim.environment.task import Task
+from hudsim.errors import HudsimError
 from hudsim.net import Address
 
 __all__ = ["Runtime"]
@@ -16,12 +17,17 @@ __all__ = ["Runtime"]
 class Runtime:
     """``Runtime("ws://host:port/?bearer=…")``: an environment that somebody serves; stopping leaves it running.
 
-    ``token`` is its bearer token, if the URL does not carry it. None: it asks for none.
+    token
+        Its bearer token, if the URL does not carry it. None: it asks for none.
+    failure
+        Says why it can be used no more; None as long as it can. Whoever only attaches to it does not know.
+
     Raises :class:`~hudsim.errors.UsageError` for what is no ``ws://`` or ``wss://`` URL.
     """
 
     url: str
     token: str | None = None
+    failure: Callable[[], HudsimError | None] = field(default=lambda: None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         Address.parse(self.url)

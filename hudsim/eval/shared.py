@@ -58,7 +58,6 @@ class Shared(Pooled):
 class _Placed:
     def __init__(self, runtime: Runtime, slots: int, stack: contextlib.AsyncExitStack) -> None:
         self.runtime, self.slots = runtime, slots
-        self.alive = True
         self._stack = stack
 
     async def stop(self) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from hudsim import spawn
 from hudsim.environment import Environment, load_environment
 from hudsim.environment.task import Task
-from hudsim.errors import EnvironmentFailed, UsageError
+from hudsim.errors import EnvironmentFailed, HudsimError, UsageError
 from hudsim.eval.local_runtime import check_tasks
 from hudsim.eval.pool import Pool, Pooled
 from hudsim.eval.runtime import Runtime
@@ -20,8 +20,6 @@ from hudsim.loop.child import Child
 from hudsim.net.address import new_token
 
 __all__ = ["SubprocessRuntime"]
-
-_COMMAND = [sys.executable, "-m", "hudsim.environment.process"]
 
 
 class SubprocessRuntime(Pooled):
@@ -60,7 +58,8 @@ class SubprocessRuntime(Pooled):
         return Pool(self._serve)
 
     async def _serve(self, task: Task) -> _ChildServed:
-        child = Child(_COMMAND, name="environment", failed=EnvironmentFailed)
+        command = spawn.command("hudsim.environment.process")
+        child = Child(command, name="environment", failed=EnvironmentFailed)
         order = {
             "source": str(self._source),
             "env": self._env or task.env,
@@ -73,7 +72,7 @@ class SubprocessRuntime(Pooled):
         except BaseException:
             await child.stop()
             raise
-        return _ChildServed(child, Runtime(said["url"]), said["slots"])
+        return _ChildServed(child, said["url"], said["slots"])
 
 
 def _file_of(environment: Environment) -> Path:
@@ -87,13 +86,14 @@ def _file_of(environment: Environment) -> Path:
 
 
 class _ChildServed:
-    def __init__(self, child: Child, runtime: Runtime, slots: int | None) -> None:
+    def __init__(self, child: Child, url: str, slots: int | None) -> None:
         self._child = child
-        self.runtime, self.slots = runtime, slots
+        self.runtime, self.slots = Runtime(url, failure=self._failure), slots
 
-    @property
-    def alive(self) -> bool:
-        return self._child.failure is None and not _has_ended(self._child.pid)
+    def _failure(self) -> HudsimError | None:
+        if self._child.failure is None and _has_ended(self._child.pid):
+            return EnvironmentFailed("the environment process has died")
+        return self._child.failure
 
     async def stop(self) -> None:
         await self._child.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import ctypes
 import json
 import logging
 import os
@@ -20,6 +19,7 @@ from typing import Any, Self, TextIO
 
 from hudsim.errors import HudsimError, from_wire
 from hudsim.loop.worker import Worker
+from hudsim.spawn import end_with
 
 __all__ = ["SPAWNED", "Child", "Parent"]
 
@@ -31,7 +31,6 @@ SPAWNED = "HUDSIMSPAWNED"
 _STOP_S = 1.8
 _TELL_S = 5.0
 _WORDS_S = 0.5  # a process that left the child's group may hold its stderr open
-_PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -216,7 +215,7 @@ class Parent:
         """
         os.environ.pop(SPAWNED, None)  # it is not our children's
         order = json.loads(sys.stdin.readline())
-        _die_with(order["parent"], death)
+        end_with(order["parent"], death)
         # Kept apart: a program may replace sys.stdin.
         return cls(order, os.fdopen(order["announce_fd"], "w"), sys.stdin)
 
@@ -256,15 +255,6 @@ def _at_end(lifeline: TextIO, then: Callable[[], object]) -> None:
     while lifeline.readline():
         pass
     then()
-
-
-def _die_with(parent: int, death: signal.Signals) -> None:
-    """Have the kernel send this process ``death`` when the parent's thread that started it ends."""
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, death)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -41,12 +41,12 @@ async def _answer(link: Link, methods: Mapping[str, Method], frame: bytes | str)
     reply = await _reply(methods, frame)
     if reply is not None:
         try:
-            await link.send(json.dumps(reply))
+            await link.send(reply)
         except HudsimError:
             return  # the caller has gone
 
 
-async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> dict[str, Any] | None:
+async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> str | None:
     call_id: Any = None
     try:
         call = json.loads(frame)
@@ -56,8 +56,9 @@ async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> dict[str,
         call_id = call.get("id") if isinstance(call, dict) else None
         method, params = _called(methods, call)
         result = await method(**params)
-        json.dumps(result)  # what cannot be said is this method's fault, not the link's
-        return {"jsonrpc": "2.0", "id": call_id, "result": result} if "id" in call else None
+        # What cannot be said is this method's fault, not the link's.
+        reply = json.dumps({"jsonrpc": "2.0", "id": call_id, "result": result})
+        return reply if "id" in call else None
     except HudsimError as error:
         code = {WireError: _INVALID, UnknownName: _NO_METHOD, UsageError: _BAD_PARAMS}.get(type(error), _FAILED)
         return _error(call_id, code, error.message, {"name": error.name, **error.data})
@@ -80,8 +81,9 @@ def _called(methods: Mapping[str, Method], call: Any) -> tuple[Method, dict[str,
     return method, params
 
 
-def _error(call_id: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": message, "data": data}}
+def _error(call_id: Any, code: int, message: str, data: Mapping[str, Any]) -> str:
+    error = {"code": code, "message": message, "data": data}
+    return json.dumps({"jsonrpc": "2.0", "id": call_id, "error": error})
 
 
 class RpcClient:

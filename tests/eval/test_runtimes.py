@@ -113,6 +113,24 @@ async def test_an_environment_process_that_dies_costs_its_run_alone() -> None:
 
 
 @on_loop
+async def test_a_shared_placement_that_dies_is_replaced_and_the_record_says_that_it_died() -> None:
+    before = set(children(os.getpid()))
+    killed: list[int] = []
+
+    async def agent(run: Run) -> None:
+        if not killed:
+            (pid,) = (pid for pid in children(os.getpid()) if pid not in before)
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+        await player()(run)
+
+    job = await tasks.run(agent, runtime=Shared(SubprocessRuntime(SOURCE), width=1), max_concurrent=1, runs=None)
+    assert [run.verdict for run in job.runs] == [Verdict.infra_error] + [Verdict.passed] * 3
+    assert "the environment process" in str(job.runs[0].error)
+    assert "died" in str(job.runs[0].error)
+
+
+@on_loop
 async def test_a_world_that_dies_costs_its_run_alone() -> None:
     before = set(children(os.getpid()))
     killed: list[int] = []
