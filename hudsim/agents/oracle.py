@@ -50,7 +50,7 @@ class Oracle:
         answer, policy, settings = _parts(f"the reference of {run.slug}", await run.reference())
         if policy is not None:
             run.record(Step("agent", f"plays {policy}", {"policy": policy, "settings": settings}))
-            if ":" in policy and not run.client.manifest["same_host"]:
+            if ":" in policy and not run.same_host:
                 raise AgentError(
                     f"a reference from another host names {policy!r}; only policies by name are played then"
                 )

@@ -71,7 +71,7 @@ def errors() -> Console:
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
+    console = Console(stderr=stderr, highlight=False, emoji=False)
     if console.is_terminal:
         return console
 
@@ -83,7 +83,7 @@ def _console(*, stderr: bool) -> Console:
                 super().print(*objects, **options)
             typer.echo("\n".join(line.rstrip(" ") for line in said.get().split("\n")), nl=False, err=stderr)
 
-    return Piped(stderr=stderr, highlight=False, width=_ANY_WIDTH)
+    return Piped(stderr=stderr, highlight=False, emoji=False, width=_ANY_WIDTH)
 
 
 def columns(**titles: str) -> Table:

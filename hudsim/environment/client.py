@@ -15,6 +15,7 @@ from hudsim.environment.control import PROTOCOL
 from hudsim.environment.forwarder import Forwarder
 from hudsim.errors import ConnectError, HudsimError, LinkLost, UsageError
 from hudsim.net import Address, RpcClient, connect, host_id
+from hudsim.wire.session import PROTOCOLS
 
 __all__ = ["ControlClient"]
 
@@ -119,7 +120,7 @@ class ControlClient:
         """
         if self.manifest["same_host"] if direct is None else direct:
             return capability
-        if capability.protocol in ("hudsim/1", "openpi/0"):
+        if capability.protocol in PROTOCOLS:
             url = self._address.at(f"/robot/{capability.name}").url
             return Capability(capability.name, capability.protocol, url, capability.params)
         forwarder = self._forwarders.get(capability.name)

@@ -35,6 +35,8 @@ def load_environment(
     :class:`~hudsim.errors.UnknownName` for a name that is not there.
     """
     path = Path(target)
+    if not path.exists() and path.with_suffix(".py").is_file():
+        path = path.with_suffix(".py")
     if not path.exists() and ":" in str(target):
         return _of_target(str(target), args)
     if args:

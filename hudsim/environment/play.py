@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from hudsim.environment.answer import Answer
 from hudsim.environment.reward import evaluation_of
 from hudsim.environment.template import Template
-from hudsim.errors import HudsimError, TemplateError
+from hudsim.errors import EpisodeError, HudsimError, LinkError, TaskError, TemplateError
 from hudsim.graders import EvaluationResult
 
 __all__ = ["CLOSE_S", "Play"]
@@ -84,8 +84,10 @@ class Play:
         return TemplateError(f"template {self.template.name} {what}", template=self.template.name)
 
     def _raised(self, phase: str, error: BaseException) -> HudsimError:
-        """What is typed already, of the world or the link, stays what it is."""
-        if isinstance(error, HudsimError):
+        """What is typed already stays what it is: of the world or the link, or of the arguments at the start."""
+        if isinstance(error, EpisodeError | LinkError | TaskError) or (
+            phase == "start" and isinstance(error, HudsimError)
+        ):
             return error
         frames = traceback.extract_tb(error.__traceback__)
         place = next((f for f in reversed(frames) if f.filename == self.template.func.__code__.co_filename), frames[-1])

@@ -43,7 +43,8 @@ def _of_mapping(given: Mapping[str, Any], template: str) -> EvaluationResult:
         if "score" not in given:
             raise TemplateError(f"template {template} graded with a dict of {sorted(map(str, given))}; {_EXPECTED}")
         if is_record:
-            return EvaluationResult(reward=_number(given["score"], template), info=_info(given))
+            score = given["score"] if given["score"] is not None else given["total_reward"]  # of a world without a goal
+            return EvaluationResult(reward=_number(score, template), info=_info(given))
         return EvaluationResult.from_frame(given)
     except (UsageError, WireError) as error:
         raise TemplateError(f"template {template} graded with {error.message}; {_EXPECTED}") from None

@@ -13,10 +13,9 @@ from hudsim.environment.environment import Environment
 from hudsim.environment.relay import relay
 from hudsim.environment.tunnel import tunnel
 from hudsim.net import QUEUE, Address, Link, Server
+from hudsim.wire.session import PROTOCOLS
 
 __all__ = ["EnvironmentServer", "serve"]
-
-ROBOT_PROTOCOLS = ("hudsim/1", "openpi/0")
 
 
 class EnvironmentServer:
@@ -65,9 +64,7 @@ class EnvironmentServer:
         """One path a capability; which there are may change while the environment runs."""
         routes: dict[str, Any] = {"/control": self._serve_control}
         for capability in self.environment.capabilities:
-            kind, serve_one = (
-                ("robot", self._relay) if capability.protocol in ROBOT_PROTOCOLS else ("tunnel", self._tunnel)
-            )
+            kind, serve_one = ("robot", self._relay) if capability.protocol in PROTOCOLS else ("tunnel", self._tunnel)
             routes[f"/{kind}/{capability.name}"] = partial(serve_one, capability.name)
         self._net.routes = routes
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from hudsim.errors import UsageError
+from hudsim.environment.task import Task
+from hudsim.errors import UnknownName, UsageError
 
 __all__ = ["Limits"]
+
+
+_AGENT_CONFIG = ("timeout_seconds", "max_steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,21 @@ class Limits:
     rollout_s: float | None = None
     grade_s: float | None = 600.0
     start_s: float | None = 600.0
+
+    def of(self, task: Task) -> Limits:
+        """These, with the time for the agent that ``task`` itself asks for.
+
+        Raises :class:`~hudsim.errors.UsageError` for a key of its ``agent_config`` that means nothing here, and for a
+        time that cannot be.
+        """
+        config = task.agent_config or {}
+        for key in config:
+            if key not in _AGENT_CONFIG:
+                raise UnknownName(f"key of the agent_config of task {task.slug}", key, _AGENT_CONFIG)
+        try:
+            return replace(self, agent_s=config.get("timeout_seconds", self.agent_s))
+        except UsageError as error:
+            raise UsageError(f"agent_config of task {task.slug}: timeout_seconds: {error.message}") from None
 
     def __post_init__(self) -> None:
         for field in fields(self):

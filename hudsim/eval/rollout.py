@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import time
 import traceback
@@ -37,6 +38,7 @@ R = TypeVar("R")
 
 _STOP_S = 5.0
 """How long a stopped agent may take to let go, and an environment to be given back."""
+_LONGEST_ANSWER = 16 << 20
 _NEWS_S = 0.05
 """How long the news of a death may take to come."""
 _HURRY_S = 1.0
@@ -62,7 +64,7 @@ class _TooLongError(Exception):
 
 class _Rollout:
     def __init__(self, run: Run, agent: Agent, provider: Provider, limits: Limits) -> None:
-        self._run, self._agent, self._provider, self._limits = run, agent, provider, limits
+        self._run, self._agent, self._provider, self._limits = run, agent, provider, limits.of(run.task)
         self._began_s = time.monotonic()
         self._until_s = None if limits.rollout_s is None else self._began_s + limits.rollout_s
         self._phase = "provisioning"
@@ -96,6 +98,7 @@ class _Rollout:
             self._check_reference(client)
             self._phase = "starting the task"
             await self._start(client)
+            self._check_protocols()
         except _TimeUpError:
             self._settle(Verdict.infra_error, self._time_up())
             return
@@ -124,14 +127,19 @@ class _Rollout:
                 "serve it with reveal=True (--reveal-references)"
             )
 
+    def _check_protocols(self) -> None:
+        """Found by the harness, not by the agent, for which it would be a loss."""
+        needed = getattr(self._agent, "needs_protocols", ())
+        served = self._run.capabilities.values()
+        if needed and not any(capability.protocol in needed for capability in served):
+            there_are = ", ".join(f"{c.name} ({c.protocol})" for c in served) or "nothing"
+            raise UsageError(f"this agent works on {' or '.join(needed)}; the environment serves {there_are}")
+
     # The agent ----------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         """Let the agent work for as long as it may; how that ended goes into the run."""
-        run, limits = self._run, self._limits
-        allowed_s = limits.agent_s
-        if run.task.agent_config and "timeout_seconds" in run.task.agent_config:
-            allowed_s = Limits(agent_s=run.task.agent_config["timeout_seconds"]).agent_s
+        run, allowed_s = self._run, self._limits.agent_s
         left_s = self._left_s()
         working = asyncio.create_task(_outcome(self._agent, run), name=f"hudsim-agent-{run.id}")
         try:
@@ -169,7 +177,7 @@ class _Rollout:
     async def _grade(self, client: ControlClient) -> None:
         run, began_s = self._run, self._run.trace.now_s()
         try:
-            frame = await self._bounded(client.grade(run.trace.content), self._limits.grade_s)
+            frame = await self._bounded(client.grade(self._answer()), self._limits.grade_s)
             evaluation = EvaluationResult.from_frame(frame)
         except _TimeUpError:
             self._settle(Verdict.grade_timeout, self._time_up())
@@ -188,6 +196,20 @@ class _Rollout:
             problems = evaluation.problems()
             data = {"phase": "grade", "answer": run.trace.content, "problems": problems}
             run.record(Step("task", data={k: v for k, v in data.items() if v not in (None, [])}, started_s=began_s))
+
+    def _answer(self) -> Any:
+        """What is graded. An answer that cannot be sent is none, and the agent's own doing."""
+        run = self._run
+        try:
+            if len(json.dumps(run.trace.content)) <= _LONGEST_ANSWER:
+                return run.trace.content
+            problem = f"the answer is longer than {_LONGEST_ANSWER >> 20} MiB"
+        except (TypeError, ValueError, RecursionError) as error:
+            problem = f"the answer is no plain JSON: {error}"
+        run.trace.content = None
+        run.end, run.error = "error", problem
+        run.record(Step("system", error=problem))
+        return None
 
     def _settle(self, verdict: Verdict, words: str, data: dict[str, Any] | None = None) -> None:
         """A verdict that no grade gave."""

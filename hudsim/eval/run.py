@@ -100,8 +100,12 @@ class Run:
         return _words(self.prompt)
 
     @property
-    def client(self) -> ControlClient:
-        """The control channel. Raises :class:`~hudsim.errors.TaskError` once the run is over."""
+    def same_host(self) -> bool:
+        """Whether the environment's own ports can be dialled from here."""
+        return bool(self._live().manifest["same_host"])
+
+    def _live(self) -> ControlClient:
+        """The control channel, which is the harness's: an agent that had it could start, grade and cancel."""
         if self._client is None:
             raise TaskError(f"run {self.id} is not live: it has no connection")
         return self._client
@@ -125,14 +129,14 @@ class Run:
 
     async def reach(self, name: str) -> Capability:
         """As :meth:`capability`, with a URL that can be dialled from here: through a tunnel if it must be."""
-        return await self.client.reach(self.capability(name))
+        return await self._live().reach(self.capability(name))
 
     async def reference(self) -> Any:
         """What the task's author would answer or do; for ``oracle``.
 
         Raises :class:`~hudsim.errors.TaskError` unless the environment is served so that it reveals references.
         """
-        return await self.client.reference()
+        return await self._live().reference()
 
     def record(self, step: Step) -> Step:
         """Add a step to the trace."""

@@ -65,10 +65,14 @@ class Taskset:
 
     @classmethod
     def from_module(cls, source: str | Path) -> Self:
-        """From a ``.py`` file or a folder of them. Raises as :meth:`from_file`."""
+        """From a ``.py`` file or a folder of them; called as their one environment, if there is only one.
+
+        Raises as :meth:`from_file`.
+        """
         path = Path(source)
         found = {id(task): task for module in load_source(path) for task in _tasks_in(module)}
-        return cls(path.resolve().stem, found.values())
+        environments = {task.env for task in found.values()}
+        return cls(environments.pop() if len(environments) == 1 else path.resolve().stem, found.values())
 
     def to_file(self, path: str | Path) -> Path:
         """Write the rows to ``.json`` or ``.jsonl``."""
@@ -154,6 +158,8 @@ class Taskset:
         if max_concurrent is not None and max_concurrent < 1:
             raise UsageError(f"max_concurrent: got {max_concurrent}, expected at least 1")
         tasks = list(self)
+        for task in tasks:
+            limits.of(task)
         provider = runtime if runtime is not None else _at_home(tasks, agent)
         check = getattr(provider, "check", None)
         if check is not None:

@@ -34,8 +34,9 @@ def finite(value: Any) -> float:
 
 
 def share(value: Any) -> float:
-    """:func:`finite`, and from 0 to 1."""
-    number = finite(value)
+    """:func:`finite`, and from 0 to 1; a truth is 1.0 or 0.0, as what a measurement is made of."""
+    plain = unboxed(value)
+    number = float(plain) if isinstance(plain, bool) else finite(plain)
     if not 0.0 <= number <= 1.0:
         raise UsageError(f"got {number!r}, expected a number from 0 to 1")
     return number

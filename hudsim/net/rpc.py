@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import json
 import logging
@@ -55,12 +56,15 @@ async def _reply(methods: Mapping[str, Method], frame: bytes | str) -> str | Non
     try:
         call_id = call.get("id") if isinstance(call, dict) else None
         method, params = _called(methods, call)
+        _check_params(str(call["method"]), method, params)
         result = await method(**params)
         # What cannot be said is this method's fault, not the link's.
         reply = json.dumps({"jsonrpc": "2.0", "id": call_id, "result": result})
         return reply if "id" in call else None
     except HudsimError as error:
-        code = {WireError: _INVALID, UnknownName: _NO_METHOD, UsageError: _BAD_PARAMS}.get(type(error), _FAILED)
+        code = _INVALID if isinstance(error, WireError) else _BAD_PARAMS if isinstance(error, UsageError) else _FAILED
+        if isinstance(error, UnknownName) and error.data.get("kind") == "method":
+            code = _NO_METHOD
         return _error(call_id, code, error.message, {"name": error.name, **error.data})
     except (TypeError, ValueError) as error:
         return _error(call_id, _BAD_PARAMS, str(error), {"name": UsageError.name})
@@ -79,6 +83,15 @@ def _called(methods: Mapping[str, Method], call: Any) -> tuple[Method, dict[str,
     if method is None:
         raise UnknownName("method", call["method"], methods)
     return method, params
+
+
+def _check_params(name: str, method: Method, params: Mapping[str, Any]) -> None:
+    takes = inspect.signature(method).parameters
+    required = [p.name for p in takes.values() if p.default is p.empty]
+    unknown, missing = [key for key in params if key not in takes], [key for key in required if key not in params]
+    if unknown or missing:
+        wrong = f"unknown {', '.join(unknown)}" if unknown else f"{', '.join(missing)} is missing"
+        raise UsageError(f"{name}: {wrong}; it takes {', '.join(takes) or 'nothing'}")
 
 
 def _error(call_id: Any, code: int, message: str, data: Mapping[str, Any]) -> str:

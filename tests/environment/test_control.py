@@ -199,7 +199,7 @@ async def test_references_are_kept_back_unless_the_server_reveals_them() -> None
         ("hello", {"session_id": "nobody"}, "no session 'nobody'"),
         ("tasks.start", {"id": 3}, "no task in environment letters '3'"),
         ("tasks.start", {"id": "count", "args": [1]}, "args: got a list"),
-        ("tasks.start", {"name": "count"}, "unexpected keyword"),
+        ("tasks.start", {"name": "count"}, "unknown name; it takes id, args, key"),
     ],
 )
 @on_loop

@@ -36,11 +36,18 @@ class Size(IntEnum):
 
 @pytest.mark.parametrize("number", NO_NUMBERS, ids=repr)
 def test_what_is_no_finite_number_is_refused_by_field(number: Any) -> None:
-    for field in ("value", "weight"):
+    truth = isinstance(number, bool | np.bool_)  # as a value it is a measurement, and 1.0 or 0.0
+    for field in ("weight",) if truth else ("value", "weight"):
         with pytest.raises(UsageError, match=rf"^SubScore: {field}: got .*, expected a .*number"):
             SubScore(**{"name": "x", "value": 0.5, field: number})
     with pytest.raises(UsageError, match=r"^EvaluationResult: reward: got .*, expected a .*number"):
         EvaluationResult(reward=number)
+
+
+@pytest.mark.parametrize("value", [True, np.True_])
+def test_a_truth_is_a_value(value: Any) -> None:
+    assert SubScore(name="x", value=value).value == 1.0
+    assert SubScore(name="x", value=not value).value == 0.0
 
 
 @pytest.mark.parametrize("value", [1.0000000001, -0.1, 2, np.float32(1.5), 10**400])
