@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 from hudsim.errors import TemplateError, UsageError, WireError
 from hudsim.graders import EvaluationResult, SubScore, Verdict
+from hudsim.graders.number import finite
 from hudsim.robot.ending import CANCELLED
 
 __all__ = ["evaluation_of"]
@@ -56,6 +55,8 @@ def _info(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(given: Any, template: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
-        raise TemplateError(f"template {template} graded with {given!r:.80} ({type(given).__name__}); {_EXPECTED}")
-    return float(given)
+    try:
+        return finite(given)
+    except UsageError as error:
+        told = f"template {template} graded with a {type(given).__name__}: {error.message}"
+        raise TemplateError(f"{told}; {_EXPECTED}") from None

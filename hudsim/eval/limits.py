@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from hudsim.environment.task import Task
 from hudsim.errors import UnknownName, UsageError
+from hudsim.given import given_count, shown
 
 __all__ = ["Limits"]
 
@@ -44,6 +45,8 @@ class Limits:
         for key in config:
             if key not in _AGENT_CONFIG:
                 raise UnknownName(f"key of the agent_config of task {task.slug}", key, _AGENT_CONFIG)
+        if config.get("max_steps") is not None:
+            given_count(config["max_steps"], f"agent_config of task {task.slug}: max_steps")
         try:
             return replace(self, agent_s=config.get("timeout_seconds", self.agent_s))
         except UsageError as error:
@@ -55,7 +58,7 @@ class Limits:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise UsageError(f"{field.name}: got {value!r}, expected seconds above 0, or None")
+                raise UsageError(f"{field.name}: got {shown(value)}, expected seconds above 0, or None")
         if self.agent_s is not None and self.rollout_s is not None and self.agent_s >= self.rollout_s:
             raise UsageError(
                 f"got {self.agent_s:g} s for the agent and {self.rollout_s:g} s for the whole run; expected less for "

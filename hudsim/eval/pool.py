@@ -114,7 +114,8 @@ class Pool:
 
 
 def _lives(served: Served) -> bool:
-    return served.runtime.failure() is None
+    health = served.runtime.health
+    return health is None or health.failure() is None
 
 
 async def _stopped(served: Served) -> None:

@@ -6,10 +6,11 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, cast
 
 from hudsim.errors import HudsimError, UsageError
+from hudsim.given import refusal
 from hudsim.graders.results import EvaluationResult, SubScore
 
 __all__ = ["combine", "combine_all", "combine_any"]
@@ -96,6 +97,8 @@ def _weighed(subscores: Sequence[SubScore]) -> EvaluationResult:
 
 
 def _parent(name: str, weight: float, subscores: Sequence[SubScore], choose: Any) -> SubScore:
+    if not isinstance(subscores, Iterable):
+        raise refusal(name, subscores, "a list of subscores")
     if not subscores:
         raise UsageError(f"{name}: got no subscores, expected at least one")
     given = [_subscore(item, f"{name}: item {n} of {len(subscores)}") for n, item in enumerate(subscores, 1)]

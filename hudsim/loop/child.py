@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TextIO
 
 from hudsim.errors import HudsimError, from_wire
+from hudsim.loop.run import LIVING
 from hudsim.loop.worker import Worker
 from hudsim.spawn import end_with
 
@@ -160,6 +161,7 @@ class Child:
             errors="replace",
             start_new_session=True,  # Ctrl-C reaches the parent alone, which ends its children in order
         )
+        LIVING.add(popen.pid)
         listening = self._thread("words", self._listen, popen)
         self._thread("watch", self._wait, popen, listening, loop)
 
@@ -188,6 +190,7 @@ class Child:
                 os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)  # its group keeps its number until then
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(popen.pid, signal.SIGKILL)
+        LIVING.discard(popen.pid)  # before it is reaped, after which its number may be another's
         code = popen.wait()
         listening.join(_WORDS_S)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits

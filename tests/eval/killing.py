@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hudsim.eval.schema import patiently
+from hudsim.eval.patience import BUSY_S, Patience
 from tests.cli.command import HUDSIM, LIMIT_S
 from tests.eval.kill_env import TASKS
 
@@ -147,7 +147,7 @@ class Evaluation:
                 laid_out = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'traces'").fetchone()
                 return db.execute(question).fetchall() if laid_out else []
 
-        return patiently(answer) if file.exists() else []
+        return Patience(BUSY_S).have(file, answer) if file.exists() else []
 
     def _process(self, entry: Path) -> Process | None:
         try:

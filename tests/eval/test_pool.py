@@ -10,7 +10,7 @@ import pytest
 from hudsim.environment import Task
 from hudsim.errors import EnvironmentFailed
 from hudsim.eval.pool import Pool
-from hudsim.eval.runtime import Runtime
+from hudsim.eval.runtime import Health, Runtime
 from tests.asyncrun import on_loop
 
 TASK = Task(env="e", id="t")
@@ -20,7 +20,7 @@ class Served:
     """An environment of which there is nothing but what a pool asks."""
 
     def __init__(self, number: int, slots: int | None) -> None:
-        self.runtime = Runtime(f"ws://127.0.0.1:{number}", failure=lambda: self.dead)
+        self.runtime = Runtime(f"ws://127.0.0.1:{number}", health=Health(lambda: self.dead))
         self.slots = slots
         self.dead: EnvironmentFailed | None = None
         self.stopped = 0

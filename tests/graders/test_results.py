@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 from hudsim.errors import UsageError, WireError
 from hudsim.graders import EvaluationResult, SubScore, Verdict
+from hudsim.graders.number import LARGEST
 
-NO_NUMBERS = [math.nan, math.inf, -math.inf, True, False, np.True_, np.float64("nan"), np.array([0.5]), "0.5", None]
+NO_NUMBERS = [math.nan, math.inf, -math.inf, True, False, np.True_, np.float64("nan"), np.array([0.5]), "0.5", None,
+              1e308, -1.1e9, 10**400, -(10**400)]  # fmt: skip
 NO_JSON = [object(), {1}, b"x", 1j, Path("x"), np.zeros(2), len, 2**1024, {("a", "b"): 1}, {1: 0, "1": 1}]
 
 
@@ -243,7 +245,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 INFOS = st.dictionaries(st.text(), VALUES, max_size=3)
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
+FINITE = st.floats(-LARGEST, LARGEST)
 LEAVES = st.builds(SubScore, name=st.text(), weight=FINITE, value=st.floats(0, 1), info=st.none() | INFOS)
 NODES = st.recursive(
     LEAVES,
