@@ -76,7 +76,12 @@ __all__ = [
     "UsageError",
     "WireError",
     "from_wire",
+    "words",
 ]
+
+
+_LONGEST_NAME = 80
+"""Characters: a name may come from a peer, and to look for near ones takes time that grows with its square."""
 
 
 class HudsimError(Exception):
@@ -108,14 +113,16 @@ class UnknownName(UsageError):
     """A name that is not there. The message names the nearest and lists what there is.
 
     ``UnknownName("world", "arm-lft", ["arm-lift", "arm-push"])`` reads *no world 'arm-lft'; did you
-    mean 'arm-lift'? There are: arm-lift, arm-push*.
+    mean 'arm-lift'? There are: arm-lift, arm-push*. Of a long name its beginning is told, and none is near it.
     """
 
     name = "unknown_name"
 
     def __init__(self, kind: str, got: str, there_are: Iterable[str]) -> None:
         names = sorted(there_are)
-        near = difflib.get_close_matches(got, names, n=1)
+        near = difflib.get_close_matches(got, names, n=1) if len(got) <= _LONGEST_NAME else []
+        if len(got) > _LONGEST_NAME:
+            got = f"{got[:_LONGEST_NAME]}…"
         hint = f"; did you mean {near[0]!r}?" if near else "."
         listed = f" There are: {', '.join(names)}" if names else " There are none"
         super().__init__(f"no {kind} {got!r}{hint}{listed}", kind=kind, got=got, there_are=names)
@@ -320,3 +327,11 @@ def from_wire(name: str, message: str, data: Mapping[str, Any] | None = None) ->
                     setattr(error, key, str(error.data.get(key, "")))
             return error
     return HudsimError(f"{name}: {message}", **dict(data or {}))
+
+
+def words(error: BaseException) -> str:
+    """What an error says. Its ``__str__`` may be anybody's code, and raise."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - as said
+        return "it cannot say why"

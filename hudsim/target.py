@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from hudsim.errors import UnknownName, UsageError
+from hudsim.given import given_path, given_text
 
 __all__ = ["load_source", "load_target", "target_of"]
 
@@ -30,7 +31,7 @@ def load_target(target: str) -> Any:
 
     Raises :class:`~hudsim.errors.UsageError` that says what is missing and what there is.
     """
-    where, _, attribute = target.rpartition(":")
+    where, _, attribute = given_text(target, "target", "module:attr or file.py:attr").rpartition(":")
     if not where:
         raise UsageError(f"got {target!r}, expected module:attr or file.py:attr")
     module = load_source(where)[0] if where.endswith(".py") else _import(where, target)
@@ -47,7 +48,7 @@ def load_source(path: str | Path, *, fresh: bool = False) -> list[ModuleType]:
     Raises :class:`~hudsim.errors.UsageError` for a path that is not there, a folder without Python, and what an
     import raises, with its ``traceback`` in ``data``.
     """
-    where = Path(os.path.abspath(path))  # noqa: PTH100 - links are kept: a package is known by its folders' names
+    where = Path(os.path.abspath(given_path(path, "source")))  # noqa: PTH100 - links are kept: a package is known by its folders' names
     files = [where] if where.is_file() else sorted(where.glob("*.py"))
     files = [file for file in files if file == where or not _is_aside(file.name)]
     if not where.exists():
@@ -76,9 +77,9 @@ def _import(name: str, target: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise UsageError(f"{target}: no module {error.name!r} can be imported (sys.path: {sys.path[:3]} …)") from None
-    except UsageError:
+    except (UsageError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise _unimportable(target, error) from error
 
 
@@ -139,9 +140,9 @@ def _is_importable(name: str, file: Path) -> bool:
 def _imported(name: str, file: Path) -> ModuleType:
     try:
         return importlib.import_module(name) if "." in name else _run(file, name)
-    except UsageError:
+    except (UsageError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # SystemExit, and whatever else a script may raise
         raise _unimportable(str(file), error) from error
 
 
@@ -160,5 +161,6 @@ def _run(file: Path, name: str) -> ModuleType:
 
 
 def _unimportable(target: str, error: BaseException) -> UsageError:
-    why = f"{target} cannot be imported: {type(error).__name__}: {error}"
-    return UsageError(why, traceback="".join(traceback.format_exception(error, limit=-8)))
+    told = traceback.TracebackException.from_exception(error, limit=-8)  # it stands what a __str__ may raise
+    why = f"{target} cannot be imported: {type(error).__name__}: {told}"
+    return UsageError(why, traceback="".join(told.format()))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,7 +21,7 @@ __all__ = ["RandomActions"]
 class RandomActions(Model):
     """Uniform between the limits, both ends included; standard normal where there is no limit.
 
-    A number with one limit is normal and brought within it. The action is a function of ``seed`` and the
+    A number with one limit is normal and brought within it. The action is a function of ``seed``, the fork and the
     observation's bytes: the same episode gives the same actions, however many agents share the model.
 
     chunk
@@ -31,6 +32,7 @@ class RandomActions(Model):
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} actions; expected at least 1")
         self._seed, self._chunk = seed, chunk
+        self._stream, self._streams = 0, itertools.count(1)
         self._shape: tuple[int, ...] | None = None
 
     def bind(self, contract: Contract, params: Mapping[str, Any]) -> None:
@@ -40,6 +42,12 @@ class RandomActions(Model):
             return
         low, high = (action.limits.min, action.limits.max) if action.limits is not None else (None, None)
         self._low, self._high = bounds(low, high, self._shape, self._dtype)
+
+    def fork(self) -> Self:
+        """As any model's; and its draws are its own, or all runs of a group would be one."""
+        twin = super().fork()
+        vars(twin)["_stream"] = next(self._streams)
+        return twin
 
     def infer(self, batch: Mapping[str, Any]) -> Array:
         """[N, chunk, *action shape] of the action's dtype."""
@@ -51,7 +59,7 @@ class RandomActions(Model):
         return np.stack([self._draw(_digest(arrays, row, count)) for row in range(count)])
 
     def _draw(self, digest: int) -> Array:
-        rng = np.random.default_rng([self._seed, digest])
+        rng = np.random.default_rng([self._seed, self._stream, digest])
         shape = (self._chunk, *(self._shape or ()))
         if self._dtype.kind == "b":
             return rng.integers(0, 2, shape).astype(self._dtype)

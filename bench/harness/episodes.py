@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,9 +45,9 @@ async def episodes(count: int) -> list[Pair]:
         job = await stack.enter_async_context(await Job.start("arm-reach", runs=folder))
         for seed, run in enumerate(await job.plan([reach(seed=seed) for seed in range(count + 1)], 1, {})):
             pair = Pair()
-            ways = [_bare(pair, world, agent, seed), _graded(pair, run, agent, provider, job)]
+            ways = [partial(_bare, pair, world, agent, seed), partial(_graded, pair, run, agent, provider, job)]
             for way in ways if seed % 2 else reversed(ways):
-                await way
+                await way()
             pairs.append(pair)
     return pairs[1:]  # the first is the warm-up
 

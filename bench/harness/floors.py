@@ -66,9 +66,11 @@ class Floors:
     async def session(self, place: str, timed: Timed[Any] = _plain) -> None:
         """A connection of its own, four calls, and its end."""
         ws = await timed("connect", _dial)(self.ports[place])
-        for method in _CALLS:
-            await timed(method, _call)(ws)
-        await timed("hang up", ws.close)()
+        try:
+            for method in _CALLS:
+                await timed(method, _call)(ws)
+        finally:
+            await timed("hang up", ws.close)()
 
     async def commit(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
@@ -92,7 +94,7 @@ async def _server(stack: AsyncExitStack) -> int:
             json.loads(call)
             await ws.send(reply)
 
-    serving = serve(answer, "127.0.0.1", 0, compression=None, ping_interval=None)
+    serving = serve(answer, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=1)
     server = await stack.enter_async_context(serving)
     return int(next(iter(server.sockets)).getsockname()[1])
 
@@ -124,7 +126,7 @@ def _database(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 async def _dial(port: int) -> ClientConnection:
-    return await connect(f"ws://127.0.0.1:{port}", compression=None, ping_interval=None, proxy=None)
+    return await connect(f"ws://127.0.0.1:{port}", compression=None, ping_interval=None, close_timeout=1, proxy=None)
 
 
 async def _call(ws: ClientConnection) -> None:

@@ -63,7 +63,7 @@ class Oracle:
 
     async def _play(self, run: Run, policy: str, settings: Mapping[str, Any]) -> None:
         run.record(Step("agent", f"plays {policy}", {"policy": policy, "settings": dict(settings)}))
-        if ":" in policy and not run.client.manifest["same_host"]:
+        if ":" in policy and not run.same_host:
             raise AgentError(f"a reference from another host names {policy!r}; only policies by name are played then")
         await self._player(policy, settings)(run)
 

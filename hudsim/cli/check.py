@@ -10,6 +10,7 @@ import typer
 
 from hudsim.cli.options import AsJson, Cameras, Rate, Settings, World, read_settings
 from hudsim.cli.output import emit_json, stdout
+from hudsim.cli.words import plain
 
 if TYPE_CHECKING:
     from hudsim.testing import Finding
@@ -64,7 +65,5 @@ def _document(finding: Finding) -> dict[str, Any]:
 
 
 def _printer() -> Callable[[Finding], None]:
-    from rich.markup import escape
-
     console = stdout()
-    return lambda finding: console.print(f"{_MARKS[finding.severity]} {escape(str(finding))}")
+    return lambda finding: console.print(f"{_MARKS[finding.severity]} {plain(finding)}")

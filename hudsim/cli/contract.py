@@ -8,6 +8,7 @@ import typer
 
 from hudsim.cli.options import AsJson, Cameras, Rate, Settings, World, blamed, read_settings
 from hudsim.cli.output import columns, emit_json, stdout
+from hudsim.cli.words import plain
 
 if TYPE_CHECKING:
     from hudsim.contract import Contract, Feature
@@ -80,14 +81,13 @@ def _print(contract: Contract) -> None:
     console = stdout()
     timing = contract.timing
     rate = "no rate" if contract.control_rate is None else f"{contract.control_rate:g} Hz"
-    console.print(
-        f"{contract.robot_type or 'a robot'} · {rate} · {timing.mode} · success at {_RULES[contract.success.rule]}"
-    )
+    robot = plain(contract.robot_type or "a robot")
+    console.print(f"{robot} · {rate} · {timing.mode} · success at {_RULES[contract.success.rule]}")
     table = columns(_name="left", _array="left", _type="left", _more="left")
     for name, feature in contract.features.items():
         shape = "×".join(map(str, feature.shape or ())) or "one number"
         kind = feature.type or ""
-        table.add_row(f"[cyan]{name}[/]", f"{feature.dtype} {shape}", kind, _details(feature))
+        table.add_row(f"[cyan]{plain(name)}[/]", f"{feature.dtype} {shape}", plain(kind), _details(feature))
     console.print(table)
 
 
@@ -102,7 +102,7 @@ def _details(feature: Feature) -> str:
         said.append("[yellow]privileged[/]")
     if feature.names:
         more = f" … {len(feature.names)} in all" if len(feature.names) > _MANY else ""
-        said.append(" ".join(feature.names[:_MANY]) + more)
+        said.append(plain(" ".join(feature.names[:_MANY])) + more)
     if feature.role == "action":
         said.append("out of range is " + {"clip": "clipped", "reject": "refused"}[feature.out_of_range])
     return "; ".join(said)

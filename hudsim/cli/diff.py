@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hudsim.cli.options import AsJson
-from hudsim.cli.output import emit_json
+from hudsim.cli.output import emit_json, tell
 from hudsim.errors import UsageError
 
 __all__ = ["Parting", "diff", "first_difference"]
@@ -52,9 +52,9 @@ def diff(run_a: _Run, run_b: _Run, *, as_json: AsJson = False) -> None:
     else:
         for key in ("world", "policy", "mode"):
             if a.document[key] != b.document[key]:
-                typer.echo(f"{key}: {a.document[key]} and {b.document[key]}")
+                tell(f"{key}: {a.document[key]} and {b.document[key]}")
         for parting in partings:
-            typer.echo(f"seed {parting.seed}: {parting.words or 'the same'}")
+            tell(f"seed {parting.seed}: {parting.words or 'the same'}")
     raise typer.Exit(0 if same else 1)
 
 
@@ -84,7 +84,7 @@ class _Kept:
         except FileNotFoundError:
             missing = f"there is no {file}" if path.is_dir() else "there is no such file or folder"
             raise UsageError(f"no run in {path}: {missing}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{file} is not a run's: {error}") from None
         if not isinstance(document, dict) or not {"world", "policy", "mode", "episodes"} <= document.keys():
             raise UsageError(f"{file} is not a run's: expected world, policy, mode, episodes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def is_environment(target: str) -> bool:
 
     if target in registry.environments():
         return target not in registry.worlds()
-    return target.endswith(".py") or Path(target).is_dir()
+    return target.endswith(".py") or os.path.isdir(target)  # noqa: PTH112 - Path raises for a name that is too long
 
 
 def find_environment(target: str, name: str | None) -> Environment:
@@ -33,6 +33,7 @@ def find_environment(target: str, name: str | None) -> Environment:
         source = registry.taskset(target)
         used = {task.env for task in source.taskset}
         return load_environment(source.file, name=name or (used.pop() if len(used) == 1 else None))
-    if ":" not in target and not Path(target).exists() and not target.endswith(".py"):
+    is_there = os.path.exists(target)  # noqa: PTH110 - as above
+    if ":" not in target and not is_there and not target.endswith(".py"):
         raise UnknownName("environment", target, [*registry.environments(), *registry.FORMS["environment"]])
     return load_environment(target, name=name)

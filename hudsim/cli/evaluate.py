@@ -186,6 +186,8 @@ def _chosen(taskset: Taskset, slugs: _Words) -> Taskset:
     if not slugs:
         return taskset
     wanted = [slug.strip() for words in slugs for slug in words.split(",") if slug.strip()]
+    if not wanted:
+        raise UsageError(f"--task: got {','.join(slugs)!r}, expected a task's slug, as in {next(iter(taskset.tasks))}")
     for slug in wanted:
         if slug not in taskset.tasks:
             raise UnknownName("task", slug, taskset.tasks)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from hudsim.cli.output import tell
 from hudsim.errors import UnknownName, UsageError
 
 __all__ = ["init"]
@@ -45,9 +46,9 @@ def init(
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UsageError(f"{folder} is there already; expected a new or empty folder")
     made = [_write(folder / place, text, folder) for place, text in _files(template)]
-    typer.echo(f"made {folder} with {', '.join(map(str, sorted(made)))}\n\nNext:\n")
+    tell(f"made {folder} with {', '.join(map(str, sorted(made)))}\n\nNext:\n")
     for command in (f"cd {shlex.quote(str(folder))}", *_NEXT):
-        typer.echo(f"  {command}")
+        tell(f"  {command}")
 
 
 def _files(template: str) -> Iterator[tuple[PurePosixPath, str]]:

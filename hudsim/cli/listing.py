@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hudsim.cli.options import AsJson
 from hudsim.cli.output import columns, emit_json, stdout
+from hudsim.cli.words import plain
 
 if TYPE_CHECKING:
     from hudsim.registry import Entry
@@ -50,5 +51,5 @@ def list_(*, as_json: AsJson = False) -> None:
         console.print(f"[bold]{title}[/]  [dim]{use}[/]")
         table = columns(_name="left", _about="left")
         for name, about in [(entry.name, entry.about) for entry in entries.values()] + list(forms[kind].items()):
-            table.add_row(f"[cyan]{name.ljust(wide)}[/]", about)
+            table.add_row(f"[cyan]{plain(name.ljust(wide))}[/]", plain(about))
         console.print(Padding(table, (0, 0, 0, 2), expand=False))

@@ -18,6 +18,7 @@ from hudsim.cli.evaluate import eval_
 from hudsim.cli.init import init
 from hudsim.cli.jobs import jobs
 from hudsim.cli.listing import list_
+from hudsim.cli.output import forgive, printable, say
 from hudsim.cli.run import run
 from hudsim.cli.serve import serve
 from hudsim.cli.show import show
@@ -48,14 +49,14 @@ class _Commands(TyperGroup):
         except HudsimError as error:
             if ctx.params.get("debug"):
                 raise
-            typer.echo(f"hudsim: {error.message}", err=True)
+            say(f"hudsim: {error.message}")
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except KeyboardInterrupt as interrupt:
             raise _interrupted(str(interrupt) or "interrupted") from None
 
 
 def _interrupted(words: str) -> typer.Exit:
-    typer.echo(words, err=True)
+    say(words)
     return typer.Exit(130)
 
 
@@ -105,5 +106,15 @@ def _main(
     # A module of the user's own is found from the working folder, as with `python -m`; the sim process does so too.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, "")
+    forgive()
     level = logging.INFO if debug else logging.WARNING
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=level, stream=sys.stderr)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Formatter("%(levelname)s %(name)s: %(message)s"))
+
+
+class _Formatter(logging.Formatter):
+    """Of what may hold the words of an agent or a peer."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))

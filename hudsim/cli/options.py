@@ -92,7 +92,7 @@ def read_settings(words: Iterable[str] | None) -> dict[str, Any]:
             raise UsageError(f"{key} is set twice: {json.dumps(settings[key])} and {value}")
         try:
             settings[key] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # no JSON, or none that can be read
             settings[key] = value
     return settings
 

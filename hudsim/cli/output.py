@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,11 +15,31 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["columns", "emit_json", "errors", "reserve_stdout", "say", "stdout"]
+__all__ = ["columns", "emit_json", "errors", "forgive", "printable", "reserve_stdout", "say", "stdout", "tell"]
 
 _ANY_WIDTH = 10_000  # a file or a pipe has no edge to fold a line at
 
 _reserved: list[TextIO] = []
+
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+"""What a terminal obeys: a colour or a move (CSI), a title, a link or the clipboard (OSC and its like)."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""All other controls but tab and line feed, and what turns the order of letters around."""
+
+
+def printable(words: str) -> str:
+    """``words`` without what a terminal would obey, and with ``?`` for halves of letters, which no file can hold.
+
+    For all that is printed and not ours: an agent's error, an answer, a name.
+    """
+    return _CONTROL.sub("", _SEQUENCE.sub("", words)).encode("utf-8", "replace").decode()
+
+
+def forgive() -> None:
+    """Have both streams print ``?`` for a letter that their encoding has not, rather than raise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def reserve_stdout() -> None:
@@ -27,7 +49,7 @@ def reserve_stdout() -> None:
     """
     _reserved[:] = [sys.stdout]
     if _descriptor(sys.stdout) == 1:  # what is written in C and by child processes passes Python's stdout by
-        _reserved[:] = [os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding)]
+        _reserved[:] = [os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding, errors="replace")]
         os.dup2(2, 1)
     sys.stdout = sys.stderr
 
@@ -40,9 +62,17 @@ def _descriptor(stream: TextIO) -> int | None:
 
 
 def emit_json(document: Any) -> None:
-    """One JSON document on stdout. Numbers that JSON has not (nan, infinities) become null."""
-    words = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-    typer.echo(words, file=_reserved[0] if _reserved else None)
+    """One JSON document on stdout. Numbers that JSON has not (nan, infinities) become null.
+
+    What a terminal would obey, and what the stream's encoding cannot hold, is escaped as JSON does it.
+    """
+    stream = _reserved[0] if _reserved else sys.stdout
+    is_utf = (stream.encoding or "").lower().replace("-", "") in ("utf8", "utf8sig")
+    words = json.dumps(_plain(document), indent=2, ensure_ascii=not is_utf, allow_nan=False)
+    typer.echo(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", words), file=stream)
+
+
+_UNSAFE = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # json escapes those below 0x20
 
 
 def _plain(value: Any) -> Any:
@@ -54,8 +84,13 @@ def _plain(value: Any) -> Any:
 
 
 def say(words: str) -> None:
-    """A line on stderr."""
-    typer.echo(words, err=True)
+    """A line on stderr, whoever's words are in it."""
+    typer.echo(printable(words), err=True)
+
+
+def tell(words: str) -> None:
+    """A line on stdout, whoever's words are in it."""
+    typer.echo(printable(words))
 
 
 def stdout() -> Console:
@@ -71,7 +106,7 @@ def errors() -> Console:
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
+    console = Console(stderr=stderr, highlight=False, emoji=False)
     if console.is_terminal:
         return console
 
@@ -83,7 +118,7 @@ def _console(*, stderr: bool) -> Console:
                 super().print(*objects, **options)
             typer.echo("\n".join(line.rstrip(" ") for line in said.get().split("\n")), nl=False, err=stderr)
 
-    return Piped(stderr=stderr, highlight=False, width=_ANY_WIDTH)
+    return Piped(stderr=stderr, highlight=False, emoji=False, width=_ANY_WIDTH)
 
 
 def columns(**titles: str) -> Table:

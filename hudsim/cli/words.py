@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from hudsim.cli.output import printable
+
 __all__ = ["about_when", "arguments", "counts", "duration", "marks", "number", "plain", "styled", "when"]
 
 _STYLES = {"passed": "green", "partial": "yellow", "failed": "", "missing": "dim"}  # all others are alarming
@@ -17,10 +19,10 @@ _IN_A_LINE = 16
 
 
 def plain(words: Any) -> str:
-    """Words of others, so that a bracket in them is not taken for a colour."""
+    """Words of others, so that a bracket in them is not taken for a colour, nor anything obeyed by a terminal."""
     from rich.markup import escape
 
-    return escape(str(words))
+    return escape(printable(str(words)))
 
 
 def styled(verdict: str, words: str | None = None) -> str:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from hudsim.bridge import Bridge, Episode
 from hudsim.capability import Capability
-from hudsim.errors import EpisodeError, EpisodeOver, HudsimError, NoFreeSlot
+from hudsim.errors import EpisodeError, EpisodeOver, NoFreeSlot, words
+from hudsim.loop.bounded import bounded, is_cancellation
 
 __all__ = ["Attached", "Holder", "current_holder"]
+
+log = logging.getLogger(__name__)
 
 _FREE_S = 5.0
 
 
 class Holder(Protocol):
-    """Whoever starts episodes: a session."""
+    """Whoever starts episodes: a session's turn."""
 
     held: list[tuple[Attached, Episode]]
 
 
 current_holder: ContextVar[Holder | None] = ContextVar("hudsim_current_holder", default=None)
-"""The session whose template runs now; set in the task that runs it."""
+"""Whose template runs now; set in the task that runs it."""
 
 
 class Attached:
@@ -106,9 +109,12 @@ class Attached:
 
     async def free(self, episode: Episode) -> None:
         """Give an episode up that nobody will ask for; it is out of ``held`` already."""
-        with contextlib.suppress(HudsimError, TimeoutError):
-            async with asyncio.timeout(_FREE_S):
-                await self._graded(episode.token)
+        try:
+            await bounded(lambda: self._graded(episode.token), f"freeing an episode of {self.name}", timeout_s=_FREE_S)
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            log.debug("%s: freeing an episode raised %s: %s", self.name, type(error).__name__, words(error))
 
     async def _graded(self, token: str | None) -> Any:
         try:

@@ -7,19 +7,25 @@ import contextlib
 import itertools
 import secrets
 import time
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from hudsim.capability import Capability
 from hudsim.environment.control import PROTOCOL
 from hudsim.environment.forwarder import Forwarder
-from hudsim.errors import ConnectError, HudsimError, LinkLost, UsageError
+from hudsim.environment.gateway import path_of
+from hudsim.errors import ConnectError, HudsimError, LinkLost, TaskError, UnknownName, UsageError, WireError
 from hudsim.net import Address, RpcClient, connect, host_id
+from hudsim.wire.session import PROTOCOLS
 
 __all__ = ["ControlClient"]
 
 _ANSWER_S = 10.0
 _GOODBYE_S = 1.5
+_MOST_RESUMES = 20
+_HELD_S = 10.0
+_LONGEST_PAUSE_S = 1.0
 
 
 class ControlClient:
@@ -37,21 +43,30 @@ class ControlClient:
         With it another connection can resume the session after :meth:`drop`.
     capabilities
         By name; as of the last start.
+    resumes
+        How often a broken link was dialled again.
 
     When the link breaks, a call dials again for up to ``reconnect_s`` (refused: 2 s), resumes the session and asks
-    again; the environment does nothing twice. Then it raises :class:`~hudsim.errors.LinkLost`.
+    again; the environment does nothing twice. Then it raises :class:`~hudsim.errors.LinkLost`. That time, and at most
+    20 resumes, are for the links of one call that break within 10 s, together; one that held longer does not count.
+
+    An agent is never given the address that this end dials: whoever has that may start and grade tasks. What
+    :meth:`reach` gives holds a pass for one capability, which ends with the session.
     """
 
     def __init__(self, address: Address, *, park_s: float, reconnect_s: float) -> None:
         self._address = address
         self._park_s, self._reconnect_s = park_s, reconnect_s
         self._rpc: RpcClient | None = None
+        self._since_s = 0.0
         self._keys = (f"{secrets.token_hex(4)}-{n}" for n in itertools.count())
         self._forwarders: dict[str, Forwarder] = {}
         self._dialling = asyncio.Lock()
         self.manifest: dict[str, Any] = {}
         self.session_id: str | None = None
         self.capabilities: dict[str, Capability] = {}
+        self.resumes = 0
+        self._passes: dict[str, str] = {}
 
     @classmethod
     async def connect(
@@ -95,7 +110,7 @@ class ControlClient:
     async def start(self, task_id: str, args: dict[str, Any] | None = None) -> dict[str, Any]:
         """Start a task; ``{"prompt", "bindings", …}``. Raises what the template raised, typed."""
         started: dict[str, Any] = await self._call("tasks.start", id=task_id, args=args or {}, key=next(self._keys))
-        self._learn(started.pop("capabilities", []))
+        self._learn(started)
         return started
 
     async def grade(self, answer: Any = None) -> dict[str, Any]:
@@ -116,15 +131,19 @@ class ControlClient:
 
         direct
             Dial what serves it, rather than through the environment's own port. None: if it is on this host.
+
+        Raises :class:`~hudsim.errors.UnknownName` for one that the environment does not serve.
         """
         if self.manifest["same_host"] if direct is None else direct:
             return capability
-        if capability.protocol in ("hudsim/1", "openpi/0"):
-            url = self._address.at(f"/robot/{capability.name}").url
-            return Capability(capability.name, capability.protocol, url, capability.params)
+        if capability.name not in self._passes:
+            raise UnknownName("capability", capability.name, self._passes)
+        address = replace(self._address.at(path_of(capability)), bearer=self._passes[capability.name])
+        if capability.protocol in PROTOCOLS:
+            return replace(capability, url=address.url)
         forwarder = self._forwarders.get(capability.name)
         if forwarder is None:
-            forwarder = self._forwarders[capability.name] = Forwarder(self._address, capability.name)
+            forwarder = self._forwarders[capability.name] = Forwarder(address, capability.name)
         host, port = await forwarder.start()
         return capability.moved(host, port)
 
@@ -161,6 +180,7 @@ class ControlClient:
                 "hello", timeout_s=_ANSWER_S, session_id=self.session_id, park_s=self._park_s, host=host_id()
             )
             self._check(manifest)
+            self._learn(manifest)
         except TimeoutError:
             await rpc.close()
             raise ConnectError(f"{self._address.netloc} said nothing within {_ANSWER_S:g} s") from None
@@ -168,26 +188,40 @@ class ControlClient:
             await rpc.close()
             raise
         self._rpc, self.manifest, self.session_id = rpc, manifest, manifest["session_id"]
-        self._learn(manifest["capabilities"])
+        self._since_s = time.monotonic()
 
     def _check(self, manifest: dict[str, Any]) -> None:
         if manifest.get("protocol") != PROTOCOL:
             got = manifest.get("protocol")
             raise UsageError(f"{self._address.netloc} speaks {got!r}, expected {PROTOCOL}: is it an environment?")
 
-    def _learn(self, manifests: list[dict[str, Any]]) -> None:
+    def _learn(self, frame: dict[str, Any]) -> None:
+        """Take out of a reply what there is, and the passes for it."""
+        passes, manifests = frame.pop("passes", None), frame.pop("capabilities", None)
+        if not isinstance(passes, dict) or not isinstance(manifests, list):
+            raise WireError(f"{self._address.netloc}: got {sorted(frame)}, expected capabilities and passes besides")
+        self._passes = passes
         self.capabilities = {c.name: c for c in map(Capability.from_manifest, manifests)}
 
     async def _call(self, method: str, **params: Any) -> Any:
-        deadline_s: float | None = None
+        deadline_s, resumes = 0.0, 0
         while True:
-            rpc = self._rpc
+            rpc, since_s = self._rpc, self._since_s
             if rpc is None:
                 raise LinkLost(f"{self._address.netloc}: the connection was closed")
             try:
                 return await rpc.call(method, **params)
             except LinkLost as lost:
-                deadline_s = deadline_s or time.monotonic() + self._reconnect_s
+                if lost is not rpc.lost:
+                    raise  # not our link, but one of the environment's
+                now_s = time.monotonic()
+                if not resumes or now_s - since_s > _HELD_S:
+                    deadline_s, resumes = now_s + self._reconnect_s, 0
+                elif resumes == _MOST_RESUMES or now_s > deadline_s:
+                    raise  # it can be dialled, and does not hold
+                else:
+                    await asyncio.sleep(min(_LONGEST_PAUSE_S, 0.05 * 2**resumes))
+                resumes += 1
                 await self._resume(rpc, lost, deadline_s)
 
     async def _resume(self, broken: RpcClient, lost: LinkLost, deadline_s: float) -> None:
@@ -200,11 +234,14 @@ class ControlClient:
             while True:
                 try:
                     await self._dial(max(0.1, deadline_s - time.monotonic()))
-                except ConnectError as refused:
+                except (ConnectError, LinkLost) as refused:
                     gave_up_s = deadline_s if "refused" not in refused.message else min(deadline_s, began_s + 2.0)
                     if time.monotonic() + pause_s > gave_up_s:
                         raise lost from None
+                except TaskError as gone:
+                    raise LinkLost(f"{lost.message}; it cannot be resumed: {gone.message}") from None
                 else:
+                    self.resumes += 1
                     return
                 await asyncio.sleep(pause_s)
-                pause_s = min(1.0, 2 * pause_s)
+                pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudsim.environment.environment import Environment
+from hudsim.environment.gateway import Gateway
 from hudsim.environment.session import Session
-from hudsim.errors import TaskError, UsageError
+from hudsim.errors import HudsimError, NoTask, ShuttingDown, TaskError, UsageError
+from hudsim.given import given_text, refusal
 from hudsim.net import Link, host_id, serve_rpc
 
 __all__ = ["PROTOCOL", "Control"]
@@ -19,6 +21,9 @@ PROTOCOL = "hudsim-control/1"
 
 _PARK_S = 30.0
 _LONGEST_PARK_S = 24 * 3600.0
+_MOST_PARKED = 1024
+_STOP_S = 20.0
+_LONGEST_WORD = 80
 
 
 @dataclass
@@ -35,28 +40,32 @@ class Control:
     """The sessions of one served environment.
 
     A link speaks for one session: a new one, or with ``hello(session_id=…)`` one that an earlier link left behind. A
-    link that ends without ``bye`` parks its session for ``park_s``; then its task is cancelled.
+    link that ends without ``bye`` parks its session for ``park_s``; then its task is cancelled. If 1024 are parked
+    already, the one that has been for longest ends instead.
 
     reveal
         Whether ``tasks.reference`` is answered.
     """
 
-    def __init__(self, environment: Environment, *, reveal: bool = False) -> None:
+    def __init__(self, environment: Environment, gateway: Gateway, *, reveal: bool = False) -> None:
         self.environment = environment
+        self.gateway = gateway
         self.reveal = reveal
         self._entries: dict[str, _Entry] = {}
+        self._parked: dict[str, _Entry] = {}  # the longest first
         self._ending: set[asyncio.Task[Any]] = set()
+        self._stopped = False
         self.started = self.graded = 0
 
     @property
     def live(self) -> int:
         """Sessions with a link."""
-        return sum(entry.link is not None for entry in self._entries.values())
+        return len(self._entries) - len(self._parked)
 
     @property
     def parked(self) -> int:
         """Sessions that wait for one."""
-        return len(self._entries) - self.live
+        return len(self._parked)
 
     async def serve(self, link: Link) -> None:
         """Answer one link until it ends."""
@@ -67,16 +76,23 @@ class Control:
             line.hang_up()
 
     async def stop(self) -> None:
-        """Cancel every session's task."""
-        entries, self._entries = self._entries, {}
-        for entry in entries.values():
-            _forget_expiry(entry)
-        await asyncio.gather(*(entry.session.cancel() for entry in entries.values()), *self._ending)
+        """Cancel every session's task, for good: whoever waits for one is told that the server is going down."""
+        self._stopped = True
+        for entry in list(self._entries.values()):
+            self.end(entry, _going_down())
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=_STOP_S)
 
     # For a line ---------------------------------------------------------------------------------------------------
 
     def open(self, link: Link, session_id: str | None) -> _Entry:
-        """A new session, or the one called so. Raises :class:`~hudsim.errors.TaskError` if that is not here."""
+        """A new session, or the one called so.
+
+        Raises :class:`~hudsim.errors.TaskError` if that is not here, :class:`~hudsim.errors.ShuttingDown` after
+        :meth:`stop`.
+        """
+        if self._stopped:
+            raise _going_down()
         if session_id is None:
             session = Session(self.environment)
             entry = self._entries[session.id] = _Entry(session)
@@ -84,29 +100,41 @@ class Control:
             entry = self._entries[session_id]
         else:
             raise TaskError(
-                f"no session {session_id!r} here: it ended, was parked for too long, or is another server's "
-                f"({self.parked} are parked)"
+                f"no session {session_id[:_LONGEST_WORD]!r} here: it ended, was parked for too long, or is another "
+                f"server's ({self.parked} are parked)"
             )
-        _forget_expiry(entry)
+        self._unpark(entry)
         if entry.link not in (None, link):
             entry.link.abort()  # a peer that comes again knows better than we whether its old link lives
         entry.link = link
         return entry
 
     def park(self, entry: _Entry, link: Link) -> None:
-        """The entry's link has ended, unless it has another by now."""
+        """The entry's link has ended, unless it has another by now, or has ended itself."""
         if entry.link is not link:
             return
         entry.link = None
-        loop = asyncio.get_running_loop()
-        entry.expiry = loop.call_later(entry.park_s, lambda: self._later(self.end(entry)))
+        if len(self._parked) >= _MOST_PARKED:
+            self.end(next(iter(self._parked.values())))
+        self._parked[entry.session.id] = entry
+        entry.expiry = asyncio.get_running_loop().call_later(entry.park_s, self.end, entry)
 
-    async def end(self, entry: _Entry) -> None:
-        """Cancel the session's task and forget the session."""
-        _forget_expiry(entry)
+    def end(self, entry: _Entry, why: HudsimError | None = None) -> asyncio.Task[Any]:
+        """Forget the session, take its passes away and cancel its task, in a task that nobody need wait for."""
+        self._unpark(entry)
         entry.link = None
-        if self._entries.pop(entry.session.id, None) is not None:
-            await entry.session.cancel()
+        self._entries.pop(entry.session.id, None)
+        self.gateway.dismiss(entry.session.id)
+        task = asyncio.ensure_future(entry.session.end(why))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    def passes(self, session: Session) -> dict[str, str]:
+        """What the session's agent is let in with. Raises :class:`~hudsim.errors.NoTask` if it has ended."""
+        if session.id not in self._entries:
+            raise NoTask(f"session {session.id} has ended")
+        return self.gateway.admit(session.id)
 
     def reference(self, entry: _Entry) -> Any:
         if not self.reveal:
@@ -116,16 +144,15 @@ class Control:
             )
         return entry.session.reference()
 
-    def _later(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+    def _unpark(self, entry: _Entry) -> None:
+        self._parked.pop(entry.session.id, None)
+        if entry.expiry is not None:
+            entry.expiry.cancel()
+            entry.expiry = None
 
 
-def _forget_expiry(entry: _Entry) -> None:
-    if entry.expiry is not None:
-        entry.expiry.cancel()
-        entry.expiry = None
+def _going_down() -> ShuttingDown:
+    return ShuttingDown("the environment's server is going down")
 
 
 class _Line:
@@ -155,13 +182,15 @@ class _Line:
         self, session_id: str | None = None, park_s: float | None = None, host: str | None = None
     ) -> dict[str, Any]:
         """Who is there. ``host``: what :func:`~hudsim.net.host_id` says at the caller's end."""
+        if session_id is not None:
+            given_text(session_id, "session_id", "what an earlier hello said")
         if park_s is not None and not (_is_number(park_s) and 0 <= park_s <= _LONGEST_PARK_S):
-            raise UsageError(f"park_s: got {park_s!r}, expected seconds from 0 to {_LONGEST_PARK_S:g}")
+            raise refusal("park_s", park_s, f"seconds from 0 to {_LONGEST_PARK_S:g}")
         before = self._entry
         if before is None or session_id not in (None, before.session.id):
             self._entry = self._control.open(self._link, session_id)
             if before is not None:
-                await self._control.end(before)
+                await asyncio.wait({self._control.end(before)})
         assert self._entry is not None
         if park_s is not None:
             self._entry.park_s = float(park_s)
@@ -175,19 +204,24 @@ class _Line:
             "reveals": self._control.reveal,
             "same_host": host == host_id(),
             "capabilities": [capability.to_manifest() for capability in self._environment.capabilities],
+            "passes": self._control.passes(session),
         }
 
     async def list_tasks(self) -> dict[str, Any]:
         return {"tasks": [template.manifest() for template in self._environment.templates.values()]}
 
     async def start(self, id: str, args: Mapping[str, Any] | None = None, key: str | None = None) -> dict[str, Any]:  # noqa: A002
+        given_text(id, "id", "a task's id")
         if args is not None and not isinstance(args, Mapping):
             raise UsageError(f"args: got a {type(args).__name__}, expected an object")
-        frame = await self._session().start(str(id), args or {}, key)
+        _check_key(key)
+        session = self._session()
+        frame = await session.start(id, args or {}, key)
         self._control.started += 1
-        return frame
+        return {**frame, "passes": self._control.passes(session)}
 
     async def grade(self, answer: Any = None, key: str | None = None) -> dict[str, Any]:
+        _check_key(key)
         frame = await self._session().grade(answer, key)
         self._control.graded += 1
         return frame
@@ -203,13 +237,18 @@ class _Line:
     async def bye(self) -> dict[str, Any]:
         entry, self._entry = self._entry, None
         if entry is not None:
-            await self._control.end(entry)
+            await asyncio.wait({self._control.end(entry)})
         return {}
 
     def _session(self) -> Session:
         if self._entry is None:
             self._entry = self._control.open(self._link, None)
         return self._entry.session
+
+
+def _check_key(key: object) -> None:
+    if key is not None and not (isinstance(key, str) and len(key) <= _LONGEST_WORD):
+        raise refusal("key", key, f"a text of {_LONGEST_WORD} characters at most")
 
 
 def _is_number(value: object) -> bool:

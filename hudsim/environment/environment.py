@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
@@ -11,12 +12,14 @@ from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, Self
 
 from hudsim.bridge import Bridge
-from hudsim.capability import Capability
+from hudsim.capability import Capability, check_name
 from hudsim.coding.workspace import Workspace
 from hudsim.environment.attached import Attached, current_holder
 from hudsim.environment.gym import gym_spec
 from hudsim.environment.template import Template
-from hudsim.errors import EnvironmentFailed, HudsimError, UnknownName, UsageError
+from hudsim.errors import EnvironmentFailed, HudsimError, UnknownName, UsageError, words
+from hudsim.given import given_a, given_count, given_hook, given_object, given_text, refusal
+from hudsim.loop.bounded import bounded, is_cancellation
 from hudsim.robot.bridge import RobotBridge
 from hudsim.robot.endpoint import RobotEndpoint
 
@@ -28,6 +31,8 @@ P = ParamSpec("P")
 Hook = Callable[[], Awaitable[None]]
 
 _STOP_S = 10.0
+_HOOK = "a coroutine function without arguments (async def)"
+_ROBOT = "a RobotEndpoint or other Bridge, a RobotBridge class, or a function of the settings that makes a Bridge"
 _TRACKING = "filetracking"
 
 
@@ -64,10 +69,9 @@ class Environment:
         capabilities: Iterable[Capability] = (),
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        if not name:
-            raise UsageError("an environment needs a name")
-        self.name, self.version = name, version
-        self.settings = dict(settings)
+        self.name = given_text(name, "environment name", "a name, as in Environment('balls')")
+        self.version = given_text(version, f"version of environment {name}", "a text, as in '0.0.1'")
+        self.settings = given_object(settings, f"settings of environment {name}")
         self.templates: dict[str, Template[Any]] = {}
         self._declared: dict[str, Capability] = {}
         self._attached: dict[str, Attached] = {}
@@ -76,7 +80,7 @@ class Environment:
         self._down: list[Hook] = []
         self._users = 0
         self._changing: asyncio.Lock | None = None
-        for capability in capabilities:
+        for capability in given_a(Iterable, capabilities, f"capabilities of environment {name}", "a list of them"):
             self.add_capability(capability)
 
     # Declaring ----------------------------------------------------------------------------------------------------
@@ -101,9 +105,11 @@ class Environment:
 
         Raises :class:`~hudsim.errors.UsageError` for another kind of function, and for an id that is taken.
         """
+        if id is not None:
+            given_text(id, f"template of environment {self.name}", "an id or none, in parentheses: @env.template()")
 
         def register(func: Callable[P, AsyncGenerator[Any, Any]]) -> Template[P]:
-            name = id or func.__name__
+            name = str(id or getattr(func, "__name__", type(func).__name__))
             if name in self.templates:
                 raise UsageError(f"environment {self.name} has a template {name} already; give this one another id")
             made = Template(self, func, id=name, description=description, input=input, returns=returns)
@@ -119,20 +125,20 @@ class Environment:
 
     def initialize(self, hook: Hook) -> Hook:
         """Register what runs before the environment serves: start a daemon and :meth:`add_capability`."""
-        self._up.append(hook)
+        self._up.append(given_hook(hook, f"initialize of environment {self.name}", 0, _HOOK))
         return hook
 
     def shutdown(self, hook: Hook) -> Hook:
         """Register what runs after it has served; the last registered runs first."""
-        self._down.append(hook)
+        self._down.append(given_hook(hook, f"shutdown of environment {self.name}", 0, _HOOK))
         return hook
 
     def add_capability(self, capability: Capability) -> None:
         """Publish what runs already, at a URL. One of the same name is replaced."""
-        if not isinstance(capability, Capability):
-            raise UsageError(f"got a {type(capability).__name__}, expected a Capability")
+        given_a(Capability, capability, f"capability of environment {self.name}", "a Capability")
         self._refuse_taken(capability.name, self._attached)
-        _ = capability.endpoint  # refused now, not when somebody connects
+        given_object(capability.params, f"params of capability {capability.name}")
+        _ = capability.endpoint  # both refused now, not when somebody connects
         self._declared[capability.name] = capability
 
     def robot(
@@ -150,7 +156,10 @@ class Environment:
             if not issubclass(kind, RobotBridge):
                 raise UsageError(f"robot {name}: got the class {kind.__name__}, expected a RobotBridge")
             return self._attach(name, lambda settings: RobotEndpoint(kind))
-        return self._attach(name, endpoint)
+        make: Any = endpoint
+        if not callable(make) or inspect.iscoroutinefunction(make):
+            raise refusal(f"robot {name}", make, _ROBOT)
+        return self._attach(name, lambda settings: given_a(Bridge, make(settings), f"robot {name}", _ROBOT))
 
     def gym(self, target: Any, *, name: str = "robot", num_envs: int = 1, **options: Any) -> Attached:
         """Serve a Gymnasium environment.
@@ -158,6 +167,7 @@ class Environment:
         ``target`` is an id (``"CartPole-v1"``), ``"module:factory"``, a factory or class that another process can
         import, or an environment that ``gymnasium.make`` made. ``options`` are the world's own arguments.
         """
+        given_count(num_envs, "num_envs")
         spec = gym_spec(target, options)
         return self._attach(name, lambda settings: RobotEndpoint.spawn(spec, num_envs=num_envs))
 
@@ -183,14 +193,12 @@ class Environment:
         self._refuse_taken(name, {**self._attached, **self._declared})
         attached = Attached(name, make)
         self._attached[name] = attached
-        self.initialize(lambda: attached.start(self.settings))
-        self.shutdown(attached.stop)
+        self._up.append(lambda: attached.start(self.settings))
+        self._down.append(attached.stop)
         return attached
 
     def _refuse_taken(self, name: str, taken: Mapping[str, Any]) -> None:
-        if not name or "/" in name:
-            raise UsageError(f"got the capability name {name!r}, expected a word without '/'")
-        if name in taken:
+        if check_name(name) in taken:
             raise UsageError(f"environment {self.name} has a capability {name!r} already; give this one another name=")
 
     # Serving ------------------------------------------------------------------------------------------------------
@@ -228,6 +236,7 @@ class Environment:
     def capability(self, name: str) -> Capability:
         """The capability called ``name``. Raises :class:`~hudsim.errors.UnknownName`."""
         there_are = {capability.name: capability for capability in self.capabilities}
+        given_text(name, "capability", "the name of one")
         if name not in there_are:
             raise UnknownName("capability", name, there_are)
         return there_are[name]
@@ -240,6 +249,7 @@ class Environment:
 
     def find(self, template_id: str) -> Template[Any]:
         """The template called so. Raises :class:`~hudsim.errors.UnknownName`, which lists those there are."""
+        given_text(template_id, "task", "the id of one")
         if template_id not in self.templates:
             raise UnknownName(f"task in environment {self.name}", template_id, self.templates)
         return self.templates[template_id]
@@ -266,22 +276,25 @@ class Environment:
     async def _bring_up(self) -> None:
         try:
             for hook in self._up:
-                await hook()
+                await bounded(hook, f"an initialize hook of environment {self.name}", timeout_s=None)
         except BaseException as error:
             await self._take_down()
-            if isinstance(error, HudsimError) or not isinstance(error, Exception):
+            if isinstance(error, HudsimError) or is_cancellation(error):
                 raise
             raise EnvironmentFailed(
-                f"environment {self.name} did not start: {type(error).__name__}: {error}"
+                f"environment {self.name} did not start: {type(error).__name__}: {words(error)}"
             ) from error
 
     async def _take_down(self) -> None:
         for hook in reversed(self._down):
             try:
-                async with asyncio.timeout(_STOP_S):
-                    await hook()
-            except Exception as error:  # noqa: BLE001 - it is the user's, and the others are to run too
-                log.warning("environment %s: a shutdown hook raised %s: %s", self.name, type(error).__name__, error)
+                await bounded(hook, f"a shutdown hook of environment {self.name}", timeout_s=_STOP_S)
+            except BaseException as error:  # it is the user's, and the others are to run too
+                if is_cancellation(error):
+                    raise
+                log.warning(
+                    "environment %s: a shutdown hook raised %s: %s", self.name, type(error).__name__, words(error)
+                )
 
     def _lock(self) -> contextlib.AbstractAsyncContextManager[None]:
         if self._changing is None:

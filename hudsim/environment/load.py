@@ -9,7 +9,8 @@ from typing import Any
 
 from hudsim.environment.environment import Environment
 from hudsim.environment.task import Task
-from hudsim.errors import UnknownName, UsageError
+from hudsim.errors import HudsimError, UnknownName, UsageError
+from hudsim.given import given_a, given_path, given_text
 from hudsim.target import load_source, load_target
 
 __all__ = ["environments_in", "load_environment"]
@@ -31,10 +32,15 @@ def load_environment(
     fresh
         Run the file again, though it is loaded: another environment, of its own.
 
-    Raises :class:`~hudsim.errors.UsageError` for a source without an environment, or with several and no ``name``,
-    :class:`~hudsim.errors.UnknownName` for a name that is not there.
+    Raises :class:`~hudsim.errors.UsageError` for a source without an environment, with several and no ``name``, or
+    with several of that name, :class:`~hudsim.errors.UnknownName` for a name that is not there.
     """
-    path = Path(target)
+    path = given_path(target, "load_environment")
+    given_a(Mapping, args, "args", "names and values")
+    if name is not None:
+        given_text(name, "name", "an environment's name")
+    if not path.exists() and path.with_suffix(".py").is_file():
+        path = path.with_suffix(".py")
     if not path.exists() and ":" in str(target):
         return _of_target(str(target), args)
     if args:
@@ -42,26 +48,35 @@ def load_environment(
     found = environments_in(load_source(path, fresh=fresh))
     if not found:
         raise UsageError(f"{path}: got no Environment, expected one: env = Environment(name)")
-    if name is None and len({id(environment) for environment in found.values()}) == 1:
-        return next(iter(found.values()))
-    if name is None:
-        names = sorted({environment.name for environment in found.values()})
+    there_are = {id(environment): environment.name for same in found.values() for environment in same}
+    names = sorted(set(there_are.values()))
+    if name is None and len(there_are) == 1:
+        name = names[0]
+    if name is None and len(names) > 1:
         raise UsageError(f"{path} declares {len(names)} environments; name one of {', '.join(names)}")
+    name = name or names[0]
     if name not in found:
-        raise UnknownName(f"environment in {path}", name, {environment.name for environment in found.values()})
-    return found[name]
+        raise UnknownName(f"environment in {path}", name, names)
+    if len(found[name]) > 1:
+        raise UsageError(f"{path} declares {len(found[name])} environments called {name}; give each a name of its own")
+    return found[name][0]
 
 
-def environments_in(modules: Iterable[ModuleType]) -> dict[str, Environment]:
-    """What the modules declare, by the environments' names; by their variables' too, where no other has that name."""
-    by_name: dict[str, Environment] = {}
-    by_variable: dict[str, Environment] = {}
+def environments_in(modules: Iterable[ModuleType]) -> dict[str, list[Environment]]:
+    """What the modules declare, by the environments' names; by their variables' too, where no other has that name.
+
+    Of one name there should be one, and it is for the caller to say so.
+    """
+    by_name: dict[str, list[Environment]] = {}
+    by_variable: dict[str, list[Environment]] = {}
     for module in modules:
         for variable, value in list(vars(module).items()):
             for environment in _environments_of(value):
-                by_name.setdefault(environment.name, environment)
+                same = by_name.setdefault(environment.name, [])
+                if all(other is not environment for other in same):
+                    same.append(environment)
                 if isinstance(value, Environment):
-                    by_variable.setdefault(variable, environment)
+                    by_variable.setdefault(variable, [environment])
     return {**by_variable, **by_name}
 
 
@@ -81,7 +96,12 @@ def _environments_of(value: Any) -> list[Environment]:
 def _of_target(target: str, args: Mapping[str, Any]) -> Environment:
     made = load_target(target)
     if callable(made) and not isinstance(made, Environment):
-        made = made(**args)
+        try:
+            made = made(**args)
+        except HudsimError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{target} made no Environment: {type(error).__name__}: {error}") from error
     if not isinstance(made, Environment):
         raise UsageError(f"{target}: got a {type(made).__name__}, expected an Environment or a function that makes one")
     return made

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
+import logging
 import traceback
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from types import AsyncGeneratorType
+from typing import Any, cast
 
 from pydantic import BaseModel
 
 from hudsim.environment.answer import Answer
 from hudsim.environment.reward import evaluation_of
 from hudsim.environment.template import Template
-from hudsim.errors import HudsimError, TemplateError
+from hudsim.errors import EpisodeError, HudsimError, LinkError, TaskError, TemplateError, words
 from hudsim.graders import EvaluationResult
+from hudsim.loop.bounded import bounded, is_cancellation
 
 __all__ = ["CLOSE_S", "Play"]
+
+log = logging.getLogger(__name__)
 
 CLOSE_S = 5.0
 """How long a template's ``finally`` clauses may take once its task is cancelled."""
@@ -29,24 +32,24 @@ class Play:
     def __init__(self, template: Template[Any], args: Mapping[str, Any]) -> None:
         self.template = template
         self.args = template.parameters.check(args)
-        self._generator: AsyncGenerator[Any, Any] | None = None
+        self._generator: AsyncGeneratorType[Any, Any] | None = None
 
     async def start(self) -> dict[str, Any]:
         """Up to the first yield: ``{"prompt": …, "bindings": {…}}``, plain JSON.
 
         Raises :class:`~hudsim.errors.TemplateError`, or the typed error of what the template called.
         """
-        self._generator = self.template.func(**self.args)
+        self._generator = cast("AsyncGeneratorType[Any, Any]", self.template.func(**self.args))
         try:
             prompt = await anext(self._generator)
         except StopAsyncIteration:
             raise self._broken("ended without a yield; expected two: prompt and reward") from None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._raised("start", error) from error
         frame = prompt if isinstance(prompt, Mapping) and "prompt" in prompt else {"prompt": prompt}
         try:
             plain: dict[str, Any] = json.loads(json.dumps(dict(frame), default=_plain, allow_nan=False))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise self._broken(f"yielded a prompt that is no plain JSON: {error}") from None
         bindings = plain.setdefault("bindings", {})
         if not isinstance(bindings, dict) or not all(isinstance(value, dict) for value in bindings.values()):
@@ -61,37 +64,51 @@ class Play:
             given = await self._generator.asend(answer if kind is None else Answer.parse(kind, answer))
         except StopAsyncIteration:
             raise self._broken("yielded once; expected two yields: prompt and reward") from None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._raised("grade", error) from error
         evaluation = evaluation_of(given, self.template.name)
         try:
             await anext(self._generator)
         except StopAsyncIteration:
             return evaluation
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._raised("clean up after the grade", error) from error
         raise self._broken("yielded three times; expected two yields: prompt and reward")
 
     async def close(self) -> None:
-        """End the template where it stands; its ``finally`` clauses run. Idempotent, ends within a few seconds."""
+        """End the template where it stands; its ``finally`` clauses run. Idempotent, ends within a few seconds.
+
+        One that runs, and does not let itself be cancelled, is left alone.
+        """
+        if self._generator is None or self._generator.ag_running:
+            return
         generator, self._generator = self._generator, None
-        if generator is not None:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(CLOSE_S):
-                    await generator.aclose()
+        try:
+            await bounded(generator.aclose, f"closing template {self.template.name}", timeout_s=CLOSE_S)
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            log.warning("closing template %s: %s: %s", self.template.name, type(error).__name__, words(error))
 
     def _broken(self, what: str) -> TemplateError:
         return TemplateError(f"template {self.template.name} {what}", template=self.template.name)
 
     def _raised(self, phase: str, error: BaseException) -> HudsimError:
-        """What is typed already, of the world or the link, stays what it is."""
-        if isinstance(error, HudsimError):
+        """What is typed already stays what it is: of the world or the link, or of the arguments at the start.
+
+        Raises the cancellation of the task that plays; one that the template raised itself is its error.
+        """
+        if is_cancellation(error):
+            raise error
+        if isinstance(error, EpisodeError | LinkError | TaskError) or (
+            phase == "start" and isinstance(error, HudsimError)
+        ):
             return error
         frames = traceback.extract_tb(error.__traceback__)
         place = next((f for f in reversed(frames) if f.filename == self.template.func.__code__.co_filename), frames[-1])
         notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))  # which grader it was
         return TemplateError(
-            f"template {self.template.name} raised {type(error).__name__}: {error}{notes} "
+            f"template {self.template.name} raised {type(error).__name__}: {words(error)}{notes} "
             f"({place.filename}:{place.lineno}, as it was to {phase})",
             template=self.template.name,
             traceback="".join(traceback.format_exception(error, limit=-8)),

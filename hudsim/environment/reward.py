@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 from hudsim.errors import TemplateError, UsageError, WireError
 from hudsim.graders import EvaluationResult, SubScore, Verdict
+from hudsim.graders.number import finite
 from hudsim.robot.ending import CANCELLED
 
 __all__ = ["evaluation_of"]
@@ -43,7 +42,8 @@ def _of_mapping(given: Mapping[str, Any], template: str) -> EvaluationResult:
         if "score" not in given:
             raise TemplateError(f"template {template} graded with a dict of {sorted(map(str, given))}; {_EXPECTED}")
         if is_record:
-            return EvaluationResult(reward=_number(given["score"], template), info=_info(given))
+            score = given["score"] if given["score"] is not None else given["total_reward"]  # of a world without a goal
+            return EvaluationResult(reward=_number(score, template), info=_info(given))
         return EvaluationResult.from_frame(given)
     except (UsageError, WireError) as error:
         raise TemplateError(f"template {template} graded with {error.message}; {_EXPECTED}") from None
@@ -55,6 +55,8 @@ def _info(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(given: Any, template: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
-        raise TemplateError(f"template {template} graded with {given!r:.80} ({type(given).__name__}); {_EXPECTED}")
-    return float(given)
+    try:
+        return finite(given)
+    except UsageError as error:
+        told = f"template {template} graded with a {type(given).__name__}: {error.message}"
+        raise TemplateError(f"{told}; {_EXPECTED}") from None

@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from functools import partial
-from typing import Any
 
-from hudsim.capability import Capability
 from hudsim.environment.control import Control
 from hudsim.environment.environment import Environment
-from hudsim.environment.relay import relay
-from hudsim.environment.tunnel import tunnel
+from hudsim.environment.gateway import Gateway
 from hudsim.net import QUEUE, Address, Link, Server
 
 __all__ = ["EnvironmentServer", "serve"]
-
-ROBOT_PROTOCOLS = ("hudsim/1", "openpi/0")
 
 
 class EnvironmentServer:
     """Serves ``environment``: ``/control``, ``/robot/<name>``, ``/tunnel/<name>``, ``GET /healthz`` and ``/metrics``.
 
     bearer
-        The token that admits; "" lets everybody in.
+        The token that admits to everything; "" lets everybody in. Whoever has it may start and grade tasks: an agent
+        is given its session's passes instead, each for one capability.
     reveal
         Whether whoever has the token may ask for the tasks' references.
     """
 
     def __init__(self, environment: Environment, *, bearer: str, reveal: bool = False) -> None:
         self.environment = environment
-        self._control = Control(environment, reveal=reveal)
+        self._reveal = reveal
         pages = {"/healthz": self._health, "/metrics": self._metrics}
         self._running = False
-        self._net = Server({"/control": self._serve_control}, bearer=bearer, pages=pages, max_queue=QUEUE)
+        own = {"/control": self._serve_control}
+        self._net = Server(own, bearer=bearer, pages=pages, max_queue=QUEUE)
+        self._gateway = Gateway(environment, self._net, own)
+        self._control = Control(environment, self._gateway, reveal=reveal)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> Address:
         """Start the environment, then serve it. Raises what its start raises, or what keeps the port from it."""
         await self.environment.start()
+        self._control = Control(self.environment, self._gateway, reveal=self._reveal)
         try:
-            self._publish()
+            self._gateway.publish()
             address = await self._net.start(host, port)
         except BaseException:
             await self.environment.stop()
@@ -52,38 +52,18 @@ class EnvironmentServer:
         if not self._running:
             return
         self._running = False
-        await self._control.stop()
-        await self._net.stop()
-        await self.environment.stop()
+        async with contextlib.AsyncExitStack() as down:  # each, whatever becomes of the others
+            down.push_async_callback(self.environment.stop)
+            down.push_async_callback(self._net.stop)
+            await self._control.stop()
 
     @property
     def address(self) -> Address:
         """Where it listens. Only after :meth:`start`."""
         return self._net.address
 
-    def _publish(self) -> None:
-        """One path a capability; which there are may change while the environment runs."""
-        routes: dict[str, Any] = {"/control": self._serve_control}
-        for capability in self.environment.capabilities:
-            kind, serve_one = (
-                ("robot", self._relay) if capability.protocol in ROBOT_PROTOCOLS else ("tunnel", self._tunnel)
-            )
-            routes[f"/{kind}/{capability.name}"] = partial(serve_one, capability.name)
-        self._net.routes = routes
-
     async def _serve_control(self, link: Link) -> None:
-        self._publish()
         await self._control.serve(link)
-
-    async def _relay(self, name: str, link: Link) -> None:
-        await relay(link, self._now(name).url)
-
-    async def _tunnel(self, name: str, link: Link) -> None:
-        await tunnel(link, *self._now(name).endpoint)
-
-    def _now(self, name: str) -> Capability:
-        """A world that has been made again is elsewhere than before."""
-        return self.environment.capability(name)
 
     def _health(self) -> tuple[str, str]:
         return "application/json", json.dumps({"status": "ok"})

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from hudsim.errors import UnknownName, UsageError
+from hudsim.given import given_object, given_text
+from hudsim.graders.model import Model, told
 
 if TYPE_CHECKING:
     from hudsim.environment.environment import Environment
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Task"]
 
 
-class Task(BaseModel):
+Name = Annotated[str, AfterValidator(lambda text: given_text(text, ""))]
+Object = Annotated[dict[str, Any], AfterValidator(lambda value: given_object(value, ""))]
+
+
+class Task(Model):
     """A task; plain data, so that one row can be run many times at once. Making it runs nothing.
 
     env, id
@@ -35,17 +41,19 @@ class Task(BaseModel):
     runtime_config
         What this task asks of the place where its environment runs. No runtime here takes any, and one that is
         given is refused, not ignored. None: nothing.
+
+    Raises :class:`~hudsim.errors.UsageError` that names the field: other types, what is no plain JSON, other fields.
     """
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    model_config = ConfigDict(extra="forbid")
 
-    env: str = Field(min_length=1)
-    id: str = Field(min_length=1)
-    args: dict[str, Any] = Field(default_factory=dict)
-    slug: str = ""
-    columns: dict[str, Any] | None = None
-    agent_config: dict[str, Any] | None = None
-    runtime_config: dict[str, Any] | None = None
+    env: Name
+    id: Name
+    args: Object = Field(default_factory=dict)
+    slug: Name = ""
+    columns: Object | None = None
+    agent_config: Object | None = None
+    runtime_config: Object | None = None
 
     _home: Environment | None = PrivateAttr(default=None)
 
@@ -66,6 +74,10 @@ class Task(BaseModel):
         self._home = environment
         return self
 
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """A copy of the row; its home stays where it is."""
+        return super().__deepcopy__({**(memo or {}), id(self._home): self._home})
+
     @classmethod
     def from_row(cls, row: Any, where: str) -> Self:
         """From JSON. Raises :class:`~hudsim.errors.UsageError` that names ``where`` and the key that is wrong."""
@@ -77,9 +89,7 @@ class Task(BaseModel):
         try:
             return cls.model_validate(row)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            raise UsageError(f"{where}: {key}: got {first['input']!r:.80}; {first['msg']}") from None
+            raise UsageError(told(cls, error).replace(f"{cls.__name__}: ", f"{where}: ")) from None
 
     def to_row(self) -> dict[str, Any]:
         """As JSON, without what is not said."""

@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 
 from hudsim.environment.arguments import Parameters
 from hudsim.environment.task import Task
-from hudsim.errors import TaskError, UsageError
+from hudsim.errors import TaskError
+from hudsim.given import refusal
 
 if TYPE_CHECKING:
     from hudsim.environment.environment import Environment
@@ -58,17 +59,20 @@ class Template(Generic[P]):
         returns: Any = None,
     ) -> None:
         if not inspect.isasyncgenfunction(func):
-            raise UsageError(
-                f"template {id}: got {getattr(func, '__qualname__', func)!r}, expected an async generator function: "
-                "`async def` with two yields, prompt and reward"
+            raise refusal(
+                f"template {id}",
+                func,
+                "an async generator function: `async def` with two yields, prompt and reward",
             )
+        if not isinstance(description, str):
+            raise refusal(f"template {id}: description", description, "a text")
         self.environment = environment
         self.id, self.description = id, description
         self.input_type, self.return_type = input, returns
         self.func: Callable[..., AsyncGenerator[Any, Any]] = func
         self.parameters = Parameters(id, func)
         self._schemas = {
-            key: TypeAdapter(kind).json_schema()
+            key: _schema(f"template {id}: {key}", kind)
             for key, kind in (("input", input), ("returns", returns))
             if kind is not None
         }
@@ -90,6 +94,8 @@ class Template(Generic[P]):
 
         It returns an answer, or what is to be done: ``{"policy": "scripted"}``.
         """
+        if not callable(func):
+            raise refusal(f"reference of template {self.name}", func, "a function of the template's arguments")
         self._reference = func
         return func
 
@@ -113,3 +119,10 @@ class Template(Generic[P]):
             "reference": self.has_reference,
             **self._schemas,
         }
+
+
+def _schema(what: str, kind: Any) -> dict[str, Any]:
+    try:
+        return TypeAdapter(kind).json_schema()
+    except Exception:  # noqa: BLE001 - pydantic has many
+        raise refusal(what, kind, "a type that a JSON document can be checked against") from None

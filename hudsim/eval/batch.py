@@ -10,8 +10,12 @@ from typing import Any, Self
 
 from hudsim.environment.task import Task
 from hudsim.errors import UsageError
+from hudsim.given import refusal
 
-__all__ = ["Batch", "check_group"]
+__all__ = ["VERSIONS", "Batch", "check_group"]
+
+VERSIONS = "environments"
+"""The key of a configuration that has the environments' versions by name, as far as they were known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,12 @@ class Batch:
         return ((task, index) for task in self.tasks for index in range(self.group))
 
     def differences(self, had: Batch) -> list[str]:
-        """How it differs from the one that was there before, in words; an order of tasks is no difference."""
+        """How it differs from the one that was there before, in words.
+
+        An order of tasks is no difference, nor is a version that only one of the two knows.
+        """
         found = [] if self.group == had.group else [f"group: got {self.group}, the job has {had.group}"]
-        found += _differences(self.config, had.config, "")
+        found += _differences(_of_both(self.config, had.config), _of_both(had.config, self.config), "")
         here, there = ({task.slug: task for task in batch.tasks} for batch in (self, had))
         for slug, task in here.items():
             if slug not in there:
@@ -64,20 +71,32 @@ class Batch:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        return cls(tuple(map(Task.model_validate, document["tasks"])), document["group"], document["config"])
+        """Raises :class:`~hudsim.errors.UsageError` for what :meth:`to_json` does not give."""
+        tasks, group, config = (document.get(key) for key in ("tasks", "group", "config"))
+        if not isinstance(tasks, list):
+            raise refusal("tasks", tasks, "a list of rows")
+        if not isinstance(config, dict):
+            raise refusal("config", config, "an object")
+        return cls(tuple(Task.from_row(row, f"task {n}") for n, row in enumerate(tasks)), check_group(group), config)
 
 
-def check_group(group: int) -> int:
+def check_group(group: Any) -> int:
     """``group`` itself. Raises :class:`~hudsim.errors.UsageError` unless it is a whole number, at least 1."""
     if type(group) is not int or group < 1:
-        raise UsageError(f"group: got {group!r}, expected a whole number of runs, at least 1")
+        raise refusal("group", group, "a whole number of runs, at least 1")
     return group
+
+
+def _of_both(config: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """``config`` without the versions that the other does not know."""
+    versions, others = (c[VERSIONS] if isinstance(c.get(VERSIONS), dict) else {} for c in (config, other))
+    return {**config, VERSIONS: {name: version for name, version in versions.items() if name in others}}
 
 
 def _plain(make: Callable[[], Any], what: str) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(make()))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{what} is no plain JSON: {error}") from None
     return plain
 

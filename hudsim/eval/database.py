@@ -13,8 +13,10 @@ from hudsim.errors import StoreError
 from hudsim.eval.attempts import attempts_after
 from hudsim.eval.batch import Batch
 from hudsim.eval.jobrow import JobRow
+from hudsim.eval.patience import Patience
 from hudsim.eval.run import Run
-from hudsim.eval.schema import open_writer, patiently
+from hudsim.eval.runrow import row_or_what_is_left
+from hudsim.eval.schema import open_writer
 from hudsim.eval.trace import Trace
 
 __all__ = ["Database"]
@@ -25,7 +27,8 @@ T = TypeVar("T")
 class Database:
     """One connection, for one thread. The file is opened, and made, by the first thing that is written.
 
-    What cannot be kept raises :class:`~hudsim.errors.StoreError`, and nothing of it is kept.
+    ``patience``: how long to wait while another process has it locked. What cannot be kept raises
+    :class:`~hudsim.errors.StoreError`, and nothing of it is kept.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,19 +36,20 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
 
-    def create(self, job: JobRow) -> None:
+    def create(self, patience: Patience, job: JobRow) -> None:
         values = (job.id, job.name, job.group, job.created_at)
-        self._commit(f"job {job.id}", lambda db: db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", values))
+        self._commit(patience, f"job {job.id}", lambda db: db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", values))
 
-    def add(self, job: str, number: int, batch: Batch) -> None:
+    def add(self, patience: Patience, job: str, number: int, batch: Batch) -> None:
         document = batch.to_json()
         values = (job, number, batch.group, batch.expected, json.dumps(batch.config), json.dumps(document["tasks"]))
         self._commit(
+            patience,
             f"batch {number} of job {job}",
             lambda db: db.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", values),
         )
 
-    def finish(self, batch: int, position: int, run: Run) -> list[dict[str, Any]]:
+    def finish(self, patience: Patience, batch: int, position: int, run: Run) -> list[dict[str, Any]]:
         """Keep a run and its trace together; its attempts, with what it took the place of.
 
         Raises :class:`~hudsim.errors.StoreError` if a run that counts stands there.
@@ -55,7 +59,7 @@ class Database:
 
         def keep(db: sqlite3.Connection) -> list[dict[str, Any]]:
             there = db.execute("SELECT row FROM runs WHERE id = ?", (run.id,)).fetchone()
-            attempts = attempts_after(json.loads(there[0]) if there else None, run.attempts)
+            attempts = attempts_after(None if there is None else row_or_what_is_left(run.id, there[0]), run.attempts)
             values = (
                 *place,
                 row["verdict"],
@@ -69,7 +73,7 @@ class Database:
             db.execute("INSERT INTO traces VALUES (?, ?)", (run.id, trace))
             return attempts
 
-        return self._commit(f"run {run.id}", keep)
+        return self._commit(patience, f"run {run.id}", keep)
 
     def close(self) -> None:
         """Close the file. Idempotent; what is written afterwards opens it again."""
@@ -78,17 +82,17 @@ class Database:
             with suppress(sqlite3.Error):  # what was committed is safe already
                 connection.close()
 
-    def _commit(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        db = self._opened()
+    def _commit(self, patience: Patience, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        db = self._opened(patience)
         try:
-            return patiently(lambda: _transaction(db, work))
+            return patience.have(self._path, lambda: _transaction(db, work))
         except (sqlite3.Error, OverflowError, TypeError, ValueError) as error:
             reason = f"{what} was not kept in {self._path}: {error}"
             raise StoreError(f"{reason}; all that was kept before is still there") from None
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self, patience: Patience) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = open_writer(self._path)
+            self._connection = open_writer(self._path, patience)
             self._file = _inode(self._path)
         elif _inode(self._path) != self._file:  # SQLite would go on writing where nobody can find it
             raise StoreError(f"nothing can be kept in {self._path}: it was moved or deleted meanwhile")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import secrets
 from bisect import bisect_right
@@ -20,12 +21,16 @@ from hudsim.eval.attempts import attempts_after
 from hudsim.eval.batch import Batch, check_group
 from hudsim.eval.jobrow import JobRow, KeptJob
 from hudsim.eval.passes import PassAt, pass_at
+from hudsim.eval.patience import Patience
 from hudsim.eval.run import Run
 from hudsim.eval.spread import Spread, spread_of
 from hudsim.eval.store import Store
+from hudsim.given import given_text
 from hudsim.graders import Verdict
 
 __all__ = ["Job"]
+
+log = logging.getLogger(__name__)
 
 
 class Job:
@@ -61,6 +66,7 @@ class Job:
 
         Raises :class:`~hudsim.errors.StoreError` if nothing can be kept there.
         """
+        given_text(name, "job", "a name")
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         row = JobRow(secrets.token_hex(4), name, check_group(group), now)
         store = None if runs is None else Store(runs)
@@ -80,7 +86,8 @@ class Job:
         job_id
             Its id, the beginning of it, or ``last``.
 
-        Runs that were kept come without their traces: :meth:`hudsim.eval.Store.trace` reads one.
+        Runs that were kept come without their traces: :meth:`hudsim.eval.Store.trace` reads one. What was kept and
+        cannot be read is missing.
         Raises :class:`~hudsim.errors.UnknownName`; :class:`~hudsim.errors.StoreError` if another process works on it.
         """
         store = Store(runs)
@@ -128,7 +135,8 @@ class Job:
         ]
 
     async def finish(self, run: Run) -> None:
-        """Keep a run that is over, and put it into its place. When this returns, or is cancelled, it is kept.
+        """Keep a run that is over, and put it into its place. When this returns, or is cancelled, it is kept; but while
+        another process has the database locked, one that is cancelled is given up soon.
 
         Raises :class:`~hudsim.errors.StoreError` if it cannot be kept, or a run that counts has its place.
         """
@@ -136,11 +144,12 @@ class Job:
         number, batch = self._place(run)
         if run.verdict is None or (run.valid and not math.isfinite(run.reward or 0.0)):
             raise UsageError(f"run {run.id}: got verdict {run.verdict}, reward {run.reward}, expected those of a run")
-        await _to_its_end(self._keep(run, number, batch))
+        patience = Patience()
+        await _to_its_end(self._keep(run, number, batch, patience), patience)
 
-    async def _keep(self, run: Run, number: int, batch: int) -> None:
+    async def _keep(self, run: Run, number: int, batch: int, patience: Patience) -> None:
         if self._store is not None:
-            run.attempts = await self._store.finish(batch, number - self._first(batch), run)
+            run.attempts = await self._store.finish(batch, number - self._first(batch), run, patience)
         else:
             before = self._runs.get(number)
             run.attempts = attempts_after(None if before is None else before.to_row(), run.attempts)
@@ -308,13 +317,14 @@ def _told(run: Run) -> dict[str, Any]:
     return told if run.error is None else told | {"error": run.error}
 
 
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do ``work``, also if whoever waits for it is cancelled meanwhile: that goes on when it is done."""
+async def _to_its_end(work: Coroutine[Any, Any, None], patience: Patience) -> None:
+    """Do ``work``, also if whoever waits for it is cancelled meanwhile: that goes on when it is done, soon."""
     task = asyncio.create_task(work)
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
+        patience.hurry()
         await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # it is the cancellation that counts now
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("%s", error)  # it is the cancellation that counts now
         raise

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from hudsim.errors import UsageError
+from hudsim.environment.task import Task
+from hudsim.errors import UnknownName, UsageError
+from hudsim.given import given_count, shown
 
 __all__ = ["Limits"]
+
+
+_AGENT_CONFIG = ("timeout_seconds", "max_steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +35,30 @@ class Limits:
     grade_s: float | None = 600.0
     start_s: float | None = 600.0
 
+    def of(self, task: Task) -> Limits:
+        """These, with the time for the agent that ``task`` itself asks for.
+
+        Raises :class:`~hudsim.errors.UsageError` for a key of its ``agent_config`` that means nothing here, and for a
+        time that cannot be.
+        """
+        config = task.agent_config or {}
+        for key in config:
+            if key not in _AGENT_CONFIG:
+                raise UnknownName(f"key of the agent_config of task {task.slug}", key, _AGENT_CONFIG)
+        if config.get("max_steps") is not None:
+            given_count(config["max_steps"], f"agent_config of task {task.slug}: max_steps")
+        try:
+            return replace(self, agent_s=config.get("timeout_seconds", self.agent_s))
+        except UsageError as error:
+            raise UsageError(f"agent_config of task {task.slug}: timeout_seconds: {error.message}") from None
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value: object = getattr(self, field.name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise UsageError(f"{field.name}: got {value!r}, expected seconds above 0, or None")
+                raise UsageError(f"{field.name}: got {shown(value)}, expected seconds above 0, or None")
         if self.agent_s is not None and self.rollout_s is not None and self.agent_s >= self.rollout_s:
             raise UsageError(
                 f"got {self.agent_s:g} s for the agent and {self.rollout_s:g} s for the whole run; expected less for "

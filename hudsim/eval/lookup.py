@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from hudsim.errors import UnknownName
+from hudsim.errors import StoreError, UnknownName, UsageError
 from hudsim.eval.batch import Batch
 from hudsim.eval.jobrow import JobRow, JobSummary, KeptJob
 from hudsim.eval.run import Run
+from hudsim.eval.runrow import read_run
 
 __all__ = ["Lookup"]
+
+log = logging.getLogger(__name__)
 
 _JOB = "SELECT id, name, group_size, created_at FROM jobs"
 _NEWEST_FIRST = "ORDER BY rowid DESC"  # as they were begun: clocks are stepped
@@ -38,7 +43,7 @@ class Lookup:
             verdicts.setdefault(job, Counter())[verdict] = count
         rewards = dict(self._db.execute("SELECT job, avg(reward) FROM runs GROUP BY job").fetchall())
         planned = "SELECT job, sum(expected), config, min(batch) FROM batches GROUP BY job"  # the config of that batch
-        plans = {job: (expected, json.loads(config)) for job, expected, config, _ in self._db.execute(planned)}
+        plans = {job: (expected, _config(config)) for job, expected, config, _ in self._db.execute(planned)}
         found = []
         for row in self._db.execute(f"{_JOB} {_NEWEST_FIRST}"):
             job = JobRow(*row)
@@ -62,30 +67,55 @@ class Lookup:
         raise UnknownName(kind, name, _near(name, [job.id for job in found or jobs]))
 
     def load(self, name: str) -> KeptJob:
-        """All of the job called ``name`` but its traces."""
+        """All of the job called ``name`` but its traces, and but what cannot be read: that is logged.
+
+        Raises :class:`~hudsim.errors.StoreError` if what the job is cannot be read.
+        """
         job = self.job(name)
-        batches = "SELECT group_size, config, tasks FROM batches WHERE job = ? ORDER BY batch"
-        runs = "SELECT row FROM runs WHERE job = ? ORDER BY batch, position"
-        return KeptJob(
-            job,
-            [
-                Batch.from_json({"group": group, "config": json.loads(config), "tasks": json.loads(tasks)})
-                for group, config, tasks in self._db.execute(batches, (job.id,))
-            ],
-            [Run.from_row(json.loads(row)) for (row,) in self._db.execute(runs, (job.id,))],
-        )
+        batches = "SELECT batch, group_size, config, tasks FROM batches WHERE job = ? ORDER BY batch"
+        planned = [_batch(job.id, *row) for row in self._db.execute(batches, (job.id,))]
+        return KeptJob(job, planned, list(self._runs(job.id, [batch.expected for batch in planned])))
+
+    def _runs(self, job: str, sizes: list[int]) -> Iterator[Run]:
+        """Those that can be read, and stand where they should."""
+        firsts = [sum(sizes[:n]) for n in range(len(sizes))]
+        rows = "SELECT id, batch, position, row FROM runs WHERE job = ? ORDER BY batch, position"
+        for run_id, batch, position, row in self._db.execute(rows, (job,)):
+            if batch >= len(firsts) or run_id != f"{job}-{firsts[batch] + position}":
+                log.warning("run %s stands in another's place; it counts as missing", run_id)
+                continue
+            try:
+                yield read_run(run_id, row)
+            except StoreError as error:
+                log.warning("%s; it counts as missing", error.message)
 
     def run(self, name: str) -> Run:
         """The run called ``name``, with its trace."""
         beginning, dash, number = name.rpartition("-")
         job = self.job(beginning if dash else name)
         found = self._db.execute(
-            "SELECT row, trace FROM runs JOIN traces ON run = id WHERE id = ?", (f"{job.id}-{number}",)
+            "SELECT id, row, trace FROM runs LEFT JOIN traces ON run = id WHERE id = ?", (f"{job.id}-{number}",)
         ).fetchone()
         if dash and found is not None:
-            return Run.from_row(json.loads(found[0]), json.loads(found[1]))
+            return read_run(*found)
         ids = self._db.execute("SELECT id FROM runs WHERE job = ? ORDER BY batch, position", (job.id,))
         raise UnknownName("run", name, _near(f"{job.id}-{number}", [run for (run,) in ids]))
+
+
+def _config(words: str) -> dict[str, Any]:
+    """Empty, if it cannot be read: a listing is one of many jobs."""
+    try:
+        config = json.loads(words)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _batch(job: str, number: int, group: Any, config: str, tasks: str) -> Batch:
+    try:
+        return Batch.from_json({"group": group, "config": json.loads(config), "tasks": json.loads(tasks)})
+    except (TypeError, ValueError, RecursionError, UsageError) as error:
+        raise StoreError(f"batch {number} of job {job} was kept, and cannot be read: {error}") from None
 
 
 def _near(name: str, there_are: Sequence[str]) -> list[str]:

@@ -26,17 +26,12 @@ class Served(Protocol):
 
     @property
     def runtime(self) -> Runtime:
-        """Where it is."""
+        """Where it is, and whether it can be used for one more run."""
         ...
 
     @property
     def slots(self) -> int | None:
         """How many runs at once. None: any number."""
-        ...
-
-    @property
-    def alive(self) -> bool:
-        """Whether it may be used for one more run."""
         ...
 
     async def stop(self) -> None:
@@ -79,7 +74,7 @@ class Pool:
         while True:
             await self._bury()
             for served, used in self._used.items():
-                if served.alive and (served.slots is None or used < served.slots):
+                if _lives(served) and (served.slots is None or used < served.slots):
                     self._used[served] += 1
                     return served
             if self._is_short():
@@ -93,7 +88,7 @@ class Pool:
 
     def _is_short(self) -> bool:
         """Whether one more run needs one more environment, and may have it."""
-        if self._limit is not None and sum(served.alive for served in self._used) + self._starting >= self._limit:
+        if self._limit is not None and sum(map(_lives, self._used)) + self._starting >= self._limit:
             return False
         return not self._starting or self._waiting >= self._starting * (self._slots - 1)
 
@@ -108,7 +103,7 @@ class Pool:
             self._tell()
 
     async def _bury(self) -> None:
-        while dead := [served for served, used in self._used.items() if not served.alive and not used]:
+        while dead := [served for served, used in self._used.items() if not _lives(served) and not used]:
             del self._used[dead[0]]
             await _stopped(dead[0])
 
@@ -116,6 +111,11 @@ class Pool:
         """Have those that wait look again."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _lives(served: Served) -> bool:
+    health = served.runtime.health
+    return health is None or health.failure() is None
 
 
 async def _stopped(served: Served) -> None:

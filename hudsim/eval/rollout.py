@@ -6,27 +6,29 @@ import asyncio
 import contextlib
 import logging
 import time
-import traceback
 from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from hudsim.environment.client import ControlClient
 from hudsim.errors import (
-    AgentError,
+    ConnectError,
     EnvironmentFailed,
     EpisodeError,
     HudsimError,
     LinkError,
-    TaskError,
+    NoTask,
     UsageError,
 )
+from hudsim.eval.access import Access
 from hudsim.eval.limits import Limits
 from hudsim.eval.protocols import Agent, Provider
-from hudsim.eval.run import End, Run
+from hudsim.eval.run import Run
+from hudsim.eval.runtime import Runtime
 from hudsim.eval.trace import Step, Trace
+from hudsim.eval.work import said, traceback_of, work
 from hudsim.graders import EvaluationResult, Verdict
-from hudsim.robot.ending import POLICY_LOST, POLICYS_FAULT
+from hudsim.robot.ending import POLICY_LOST
 
 __all__ = ["rollout"]
 
@@ -35,7 +37,9 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 _STOP_S = 5.0
-"""How long a stopped agent may take to let go, and an environment to be given back."""
+"""How long an environment may take to be given back."""
+_NEWS_S = 0.05
+"""How long the news of a death may take to come."""
 _HURRY_S = 1.0
 """The same, when somebody has interrupted."""
 
@@ -59,11 +63,12 @@ class _TooLongError(Exception):
 
 class _Rollout:
     def __init__(self, run: Run, agent: Agent, provider: Provider, limits: Limits) -> None:
-        self._run, self._agent, self._provider, self._limits = run, agent, provider, limits
+        self._run, self._agent, self._provider, self._limits = run, agent, provider, limits.of(run.task)
         self._began_s = time.monotonic()
         self._until_s = None if limits.rollout_s is None else self._began_s + limits.rollout_s
         self._phase = "provisioning"
         self._scope = contextlib.AsyncExitStack()
+        self._runtime: Runtime | None = None
 
     async def play(self) -> None:
         run = self._run
@@ -71,26 +76,27 @@ class _Rollout:
         run.started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             await self._drive()
-        except asyncio.CancelledError:
-            self._settle(Verdict.cancelled, f"[{self._phase}] cancelled")
-            await self._give_back(_HURRY_S)
+        except KeyboardInterrupt:
             raise
-        except Exception as error:  # noqa: BLE001 - a run that breaks does not break the others
-            self._settle(Verdict.infra_error, f"[{self._phase}] {_words(error)}")
+        except BaseException as error:
+            me = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and me is not None and me.cancelling():
+                self._settle(Verdict.cancelled, f"[{self._phase}] cancelled")
+                await self._give_back(_HURRY_S)
+                raise
+            # Whatever it is: a run that breaks does not break the others.
+            self._settle(Verdict.infra_error, await self._said(error))
         run.seconds = round(time.monotonic() - self._began_s, 6)
         await self._give_back(_STOP_S)
 
     async def _drive(self) -> None:
-        run, task = self._run, self._run.task
+        run = self._run
         try:
-            runtime = await self._bounded(self._scope.enter_async_context(self._provider(task)), None)
-            self._phase = "connecting"
-            client = await self._bounded(ControlClient.connect(runtime.address), None)
-            self._scope.push_async_callback(client.close)
-            run.attach(client)
+            client = await self._connected()
             self._check_reference(client)
             self._phase = "starting the task"
             await self._start(client)
+            self._check_protocols()
         except _TimeUpError:
             self._settle(Verdict.infra_error, self._time_up())
             return
@@ -98,10 +104,30 @@ class _Rollout:
             self._settle(Verdict.infra_error, f"[{self._phase}] not started within {self._limits.start_s:g} s")
             return
         self._phase = "the agent's work"
-        await self._work()
+        await self._work(client)
         if run.verdict is None:
             self._phase = "grading"
             await self._grade(client)
+
+    async def _connected(self) -> ControlClient:
+        """A control channel to an environment. One of our own that cannot be reached is replaced, once."""
+        for again in (False, True):
+            self._phase = "provisioning"
+            self._runtime = runtime = await self._bounded(
+                self._scope.enter_async_context(self._provider(self._run.task)), None
+            )
+            self._phase = "connecting"
+            try:
+                client = await self._bounded(ControlClient.connect(runtime.address), None)
+            except ConnectError as error:
+                if again or runtime.health is None:
+                    raise
+                runtime.health.condemn(error)
+                await self._scope.aclose()
+            else:
+                self._scope.push_async_callback(client.close)
+                return client
+        raise AssertionError  # the second time returns or raises
 
     async def _start(self, client: ControlClient) -> None:
         run, began_s = self._run, self._run.trace.now_s()
@@ -119,45 +145,31 @@ class _Rollout:
                 "serve it with reveal=True (--reveal-references)"
             )
 
+    def _check_protocols(self) -> None:
+        """Found by the harness, not by the agent, for which it would be a loss."""
+        needed = getattr(self._agent, "needs_protocols", ())
+        served = self._run.capabilities.values()
+        if needed and not any(capability.protocol in needed for capability in served):
+            there_are = ", ".join(f"{c.name} ({c.protocol})" for c in served) or "nothing"
+            raise UsageError(f"this agent works on {' or '.join(needed)}; the environment serves {there_are}")
+
     # The agent ----------------------------------------------------------------------------------------------------
 
-    async def _work(self) -> None:
-        """Let the agent work for as long as it may; how that ended goes into the run."""
-        run, limits = self._run, self._limits
-        allowed_s = limits.agent_s
-        if run.task.agent_config and "timeout_seconds" in run.task.agent_config:
-            allowed_s = Limits(agent_s=run.task.agent_config["timeout_seconds"]).agent_s
-        left_s = self._left_s()
-        working = asyncio.create_task(_outcome(self._agent, run), name=f"hudsim-agent-{run.id}")
+    async def _work(self, client: ControlClient) -> None:
+        """Let the agent work for as long as it may; what it leaves goes into the run."""
+        run, allowed_s, left_s = self._run, self._limits.agent_s, self._left_s()
+        access = Access(client)
         try:
-            await asyncio.wait({working}, timeout=_least(allowed_s, left_s))
+            left = await work(self._agent, run.handed(access), seconds=_least(allowed_s, left_s))
         finally:
-            if not working.done():
-                await self._stop(working)
-        if working.done() and not working.cancelled():
-            self._ended(working.result())
-            return
-        run.end = "timeout"
-        if left_s is not None and (allowed_s is None or left_s < allowed_s):
+            access.revoke()
+        run.end, run.error, run.trace.content = left.end, left.error, left.answer
+        run.trace.steps.extend(left.steps)
+        if left.error is not None:
+            run.record(Step("system", error=left.error, data=left.data))
+        if left.end == "timeout" and left_s is not None and (allowed_s is None or left_s < allowed_s):
+            run.error = None
             self._settle(Verdict.grade_timeout, self._time_up())
-            return
-        run.error = f"the agent was stopped after {allowed_s:g} s"
-        run.record(Step("system", error=run.error))
-
-    async def _stop(self, working: asyncio.Task[Any]) -> None:
-        working.cancel()
-        _, still = await asyncio.wait({working}, timeout=_STOP_S)
-        if still:
-            log.warning("run %s: the agent does not let itself be stopped; it is left behind", self._run.id)
-
-    def _ended(self, error: BaseException | None) -> None:
-        run = self._run
-        if error is None:
-            run.end = run.end or "done"
-            return
-        run.end = _end_of(error)
-        run.error = _words(error) if isinstance(error, HudsimError) else _raised(error).message
-        run.record(Step("system", error=run.error, data=_traceback(error)))
 
     # The grade ----------------------------------------------------------------------------------------------------
 
@@ -170,14 +182,14 @@ class _Rollout:
             self._settle(Verdict.grade_timeout, self._time_up())
         except _TooLongError:
             self._settle(Verdict.grade_timeout, f"not graded within {self._limits.grade_s:g} s")
-        except (LinkError, EnvironmentFailed, EpisodeError) as error:
-            self._settle(Verdict.infra_error, f"[grading] {error.message}")
-        except (TaskError, UsageError, HudsimError) as error:
-            self._settle(Verdict.grader_error, error.message, _traceback(error))
+        except (LinkError, EnvironmentFailed, EpisodeError, NoTask) as error:
+            self._settle(Verdict.infra_error, await self._said(error))
+        except HudsimError as error:
+            self._settle(Verdict.grader_error, error.message, traceback_of(error))
         else:
             run.grade, run.verdict = evaluation, evaluation.outcome
-            if run.end != "lost" and evaluation.info.get("end") == str(POLICY_LOST):
-                run.verdict = Verdict.failed  # it hung up by itself: what is lost, an agent loses too
+            if evaluation.info.get("end") == str(POLICY_LOST) and not client.resumes:
+                run.verdict = Verdict.failed  # our own link to that host has held: it was the agent that hung up
             if not run.verdict.valid:
                 run.error = "; ".join(filter(None, [evaluation.content or "grading failed", run.error]))
             problems = evaluation.problems()
@@ -190,6 +202,13 @@ class _Rollout:
         run.verdict = verdict
         run.error = words if run.error is None else f"{words}; {run.error}"
         run.record(Step("system", error=words, data=data or {}))
+
+    async def _said(self, error: BaseException) -> str:
+        """What broke, in words: that the environment died tells more than that the link to it did."""
+        if isinstance(error, LinkError) and self._runtime is not None:
+            await asyncio.sleep(_NEWS_S)
+            error = (self._runtime.health and self._runtime.health.failure()) or error
+        return f"[{self._phase}] {said(error)}"
 
     # Time ---------------------------------------------------------------------------------------------------------
 
@@ -214,51 +233,13 @@ class _Rollout:
 
     async def _give_back(self, seconds: float) -> None:
         """End the session and return the environment; a run has its verdict whatever becomes of that."""
-        self._run.attach(None)
         try:
             async with asyncio.timeout(seconds):
                 await self._scope.aclose()
         except TimeoutError:
             log.warning("run %s: its environment was not given back within %g s", self._run.id, seconds)
         except Exception as error:  # noqa: BLE001 - the run is graded already
-            log.warning("run %s: its environment was not given back: %s", self._run.id, _words(error))
-
-
-async def _outcome(agent: Agent, run: Run) -> BaseException | None:
-    """What the agent raised; None if it returned. SystemExit ends the agent, not the harness."""
-    me = asyncio.current_task()
-    try:
-        await agent(run)
-    except asyncio.CancelledError as error:
-        if me is None or me.cancelling():
-            raise
-        return error  # nobody cancelled it: it raised that by itself
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is anybody's agent
-        return error
-    return None
-
-
-def _end_of(error: BaseException) -> End:
-    is_lost = isinstance(error, LinkError | EpisodeError) and error.name not in POLICYS_FAULT
-    return "lost" if is_lost else "error"
-
-
-def _words(error: BaseException) -> str:
-    return error.message if isinstance(error, HudsimError) else f"{type(error).__name__}: {error}"
-
-
-def _raised(error: BaseException) -> AgentError:
-    frames = traceback.extract_tb(error.__traceback__)
-    place = frames[-1] if frames else None
-    where = "" if place is None else f" ({place.filename}:{place.lineno} in {place.name})"
-    return AgentError(f"the agent raised {_words(error)}{where}")
-
-
-def _traceback(error: BaseException) -> dict[str, Any]:
-    if isinstance(error, HudsimError):
-        told = error.data.get("traceback")
-        return {"traceback": told} if told else {}
-    return {"traceback": "".join(traceback.format_exception(error, limit=-8))}
+            log.warning("run %s: its environment was not given back: %s", self._run.id, said(error))
 
 
 def _least(*seconds: float | None) -> float | None:

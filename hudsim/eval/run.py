@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,7 +14,7 @@ from hudsim.eval.trace import Step, Trace
 from hudsim.graders import EvaluationResult, Verdict
 
 if TYPE_CHECKING:
-    from hudsim.environment.client import ControlClient
+    from hudsim.eval.access import Access
 
 __all__ = ["End", "Run"]
 
@@ -23,7 +24,10 @@ worked on was lost. The first four are its own doing and are graded."""
 
 
 class Run:
-    """What an agent is called with: ``await agent(run)``. Later one row of a job.
+    """What an agent is called with: ``await agent(run)``. In a job, the record of that.
+
+    An agent is given a copy. Of what it does to it the record takes over the answer, the steps, and ``end`` if that
+    is ``max_steps``.
 
     While it is live
         ``prompt``, ``capabilities`` and ``bindings`` say what to do and where; ``record`` adds to ``trace``;
@@ -59,7 +63,7 @@ class Run:
         self.seconds = 0.0
         self.started_at = ""
         self.attempts: list[dict[str, Any]] = []
-        self._client: ControlClient | None = None
+        self._access: Access | None = None
 
     # What it is ---------------------------------------------------------------------------------------------------
 
@@ -100,15 +104,30 @@ class Run:
         return _words(self.prompt)
 
     @property
-    def client(self) -> ControlClient:
-        """The control channel. Raises :class:`~hudsim.errors.TaskError` once the run is over."""
-        if self._client is None:
-            raise TaskError(f"run {self.id} is not live: it has no connection")
-        return self._client
+    def same_host(self) -> bool:
+        """Whether the environment's own ports can be dialled from here."""
+        return self._live().same_host
 
-    def attach(self, client: ControlClient | None) -> None:
-        """Make it live, or (None) not any more."""
-        self._client = client
+    def _live(self) -> Access:
+        if self._access is None:
+            raise TaskError(f"run {self.id} is not live: it has no connection")
+        return self._access
+
+    def handed(self, access: Access) -> Self:
+        """A copy of it for an agent: what is done to that does not reach this one, which is the record."""
+        theirs = type(self)(
+            self.task.model_copy(deep=True), job_id=self.job_id, run_id=self.id, index=self.index, group=self._group
+        )
+        theirs.prompt, theirs.bindings = copy.deepcopy(self.prompt), copy.deepcopy(self.bindings)
+        theirs.capabilities = dict(self.capabilities)
+        theirs.started_at = self.started_at
+        theirs.trace = self.trace.copy()
+        theirs.attach(access)
+        return theirs
+
+    def attach(self, access: Access) -> None:
+        """Make it live, for as long as ``access`` is given."""
+        self._access = access
 
     def capability(self, name: str) -> Capability:
         """The capability called ``name``, or the only one that speaks the protocol ``name`` (``ssh``, ``hudsim/1``).
@@ -125,14 +144,14 @@ class Run:
 
     async def reach(self, name: str) -> Capability:
         """As :meth:`capability`, with a URL that can be dialled from here: through a tunnel if it must be."""
-        return await self.client.reach(self.capability(name))
+        return await self._live().reach(self.capability(name))
 
     async def reference(self) -> Any:
         """What the task's author would answer or do; for ``oracle``.
 
         Raises :class:`~hudsim.errors.TaskError` unless the environment is served so that it reveals references.
         """
-        return await self.client.reference()
+        return await self._live().reference()
 
     def record(self, step: Step) -> Step:
         """Add a step to the trace."""

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hudsim.environment.task import Task
+from hudsim.errors import HudsimError, UsageError
+from hudsim.eval.plugged import check_runtime_config
+from hudsim.given import given_text
 from hudsim.net import Address
 
-__all__ = ["Runtime"]
+__all__ = ["Health", "Runtime"]
+
+
+class Health:
+    """Of an environment that we serve ourselves. ``look`` says why it died; None as long as it lives."""
+
+    def __init__(self, look: Callable[[], HudsimError | None] = lambda: None) -> None:
+        self._look = look
+        self._condemned: HudsimError | None = None
+
+    def failure(self) -> HudsimError | None:
+        """Why it can be used no more. None: it can."""
+        return self._look() or self._condemned
+
+    def condemn(self, error: HudsimError) -> None:
+        """It was found to be of no use, for ``error``: it is given to no further run."""
+        self._condemned = error
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """``Runtime("ws://host:port/?bearer=…")``: an environment that somebody serves; stopping leaves it running.
 
-    ``token`` is its bearer token, if the URL does not carry it. None: it asks for none.
-    Raises :class:`~hudsim.errors.UsageError` for what is no ``ws://`` or ``wss://`` URL.
+    token
+        Its bearer token, if the URL does not carry it. None: it asks for none.
+    health
+        Whether it can be used. None: it is somebody else's, who sees to that.
+
+    Raises :class:`~hudsim.errors.UsageError` for what is no ``ws://`` or ``wss://`` URL, and a token that is no text.
     """
 
     url: str
     token: str | None = None
+    health: Health | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        Address.parse(self.url)
+        Address.parse(given_text(self.url, "Runtime", "ws://host:port/?bearer=… or wss://…"))
+        if self.token is not None and not isinstance(self.token, str):
+            raise UsageError(f"Runtime: got a {type(self.token).__name__} for the token, expected a text")
 
     @property
     def address(self) -> Address:
@@ -36,3 +62,7 @@ class Runtime:
     async def __call__(self, task: Task) -> AsyncIterator[Runtime]:
         """The same for every task."""
         yield self
+
+    def check(self, tasks: Iterable[Task]) -> None:
+        """Raises :class:`~hudsim.errors.UsageError` for a task with a ``runtime_config``: it runs already."""
+        check_runtime_config(tasks, self)

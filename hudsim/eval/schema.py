@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from hudsim.errors import StoreError
+from hudsim.eval.patience import BUSY_S, POLL_S, Patience
 
-__all__ = ["BUSY_S", "VERSION", "open_writer", "patiently", "reading"]
-
-T = TypeVar("T")
+__all__ = ["VERSION", "open_writer", "reading"]
 
 VERSION = 1
 """Of the layout. A database of a newer one is refused."""
-
-BUSY_S = 10.0
-"""How long one waits for another process that writes, in seconds."""
 
 _APPLICATION_ID = 0x68756473  # "huds": SQLite's own mark of whose file it is
 
@@ -41,15 +35,17 @@ _LAYOUT = (
 )
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
+def open_writer(path: Path, patience: Patience | None = None) -> sqlite3.Connection:
     """Open the database for writing; make it, and its folder, where there is none.
+
+    ``patience``: how long to wait while another process has it locked. None: minutes.
 
     Raises :class:`~hudsim.errors.StoreError` for a folder that cannot be written, a file that is no such database,
     and one of a newer hudsim.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return patiently(lambda: _opened(path, "rwc", _make_ready))
+        return (patience or Patience()).have(path, lambda: _opened(path, "rwc", _make_ready, POLL_S))
     except OSError as error:
         raise StoreError(f"nothing can be kept in {path.parent}: {error.strerror}") from None
     except sqlite3.Error as error:
@@ -65,7 +61,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         if not path.exists():
             raise StoreError(f"nothing was kept in {path.parent} yet")
-        with closing(patiently(lambda: _opened(path, _reading_mode(path), _look))) as connection:
+        opened = Patience(BUSY_S).have(path, lambda: _opened(path, _reading_mode(path), _look, BUSY_S))
+        with closing(opened) as connection:
             yield connection
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
@@ -73,26 +70,11 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise StoreError(f"{path} cannot be read: {error}") from None
 
 
-def patiently(work: Callable[[], T]) -> T:
-    """What ``work`` returns; while another process locks the database it is tried again, :data:`BUSY_S` at most.
-
-    SQLite itself waits for most locks (its busy timeout), but not while a peer recovers the journal of one that was
-    killed, deletes it at its end, or turns a new file to WAL.
-    """
-    patience_ends_s = time.monotonic() + BUSY_S
-    while True:
-        try:
-            return work()
-        except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-            if not busy or time.monotonic() > patience_ends_s:
-                raise
-            time.sleep(0.02)
-
-
-def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]) -> sqlite3.Connection:
+def _opened(
+    path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None], busy_s: float
+) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_S)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_s)
     try:
         prepare(connection, path)
     except BaseException:

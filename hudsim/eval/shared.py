@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from hudsim.environment.task import Task
-from hudsim.errors import UsageError
+from hudsim.eval.plugged import check_provider, check_runtime_config, versions_of
 from hudsim.eval.pool import Pool, Pooled, scope_of
 from hudsim.eval.protocols import Provider
 from hudsim.eval.runtime import Runtime
+from hudsim.given import given_count
 
 __all__ = ["Shared"]
 
@@ -18,8 +20,8 @@ __all__ = ["Shared"]
 class Shared(Pooled):
     """Up to ``width`` runs of one environment share one placement of ``inner``; one more waits.
 
-    ``width`` is what one placement can hold: the slots of a vectorised world. Without it, placements are as wide as
-    their environments say.
+    ``width`` is what one placement can hold: the slots of a vectorised world. What ``inner`` gives for the first task
+    of an environment serves the others, too.
 
     ::
 
@@ -30,10 +32,15 @@ class Shared(Pooled):
 
     def __init__(self, inner: Provider, *, width: int) -> None:
         super().__init__()
-        if type(width) is not int or width < 1:
-            raise UsageError(f"width: got {width!r}, expected a whole number from 1")
-        self.inner, self.width = inner, width
+        check_provider(inner, "Shared")
+        self.inner, self.width = inner, given_count(width, "width")
         self._scope = contextlib.AsyncExitStack()
+
+    def check(self, tasks: Iterable[Task]) -> dict[str, str]:
+        """As that of ``inner``."""
+        tasks = list(tasks)
+        check_runtime_config(tasks, self)
+        return versions_of(self.inner, tasks)
 
     def _pool(self, task: Task) -> Pool:
         return Pool(self._place, limit=1)
@@ -58,7 +65,6 @@ class Shared(Pooled):
 class _Placed:
     def __init__(self, runtime: Runtime, slots: int, stack: contextlib.AsyncExitStack) -> None:
         self.runtime, self.slots = runtime, slots
-        self.alive = True
         self._stack = stack
 
     async def stop(self) -> None:

@@ -13,9 +13,11 @@ from hudsim.eval.database import Database
 from hudsim.eval.joblock import JobLock
 from hudsim.eval.jobrow import JobRow, JobSummary, KeptJob
 from hudsim.eval.lookup import Lookup
+from hudsim.eval.patience import Patience
 from hudsim.eval.run import Run
 from hudsim.eval.schema import reading
 from hudsim.eval.trace import Trace
+from hudsim.given import given_a, given_path
 from hudsim.loop.worker import Worker
 
 __all__ = ["Store"]
@@ -33,7 +35,7 @@ class Store:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = given_path(folder, "runs").absolute()  # wherever the process goes from here
         self.path = self.folder / "hudsim.db"
         self._database = Database(self.path)
         self._locks: dict[str, JobLock] = {}
@@ -49,13 +51,18 @@ class Store:
         """Keep what the ``number``-th call asks of a job, before any run of it is."""
         await self._write(self._database.add, job_id, number, batch)
 
-    async def finish(self, batch: int, position: int, run: Run) -> list[dict[str, Any]]:
+    async def finish(
+        self, batch: int, position: int, run: Run, patience: Patience | None = None
+    ) -> list[dict[str, Any]]:
         """Keep a run that is over, with its trace, at its position in its batch.
+
+        patience
+            How long to wait while another process has the database locked. None: minutes, with a warning.
 
         When this returns it is on the disk. A run that stands there without a verdict that counts is replaced, and
         listed in the ``attempts``, which are returned; one that counts is not: :class:`~hudsim.errors.StoreError`.
         """
-        return await self._write(self._database.finish, batch, position, run)
+        return await self._write(self._database.finish, batch, position, run, patience=patience)
 
     # Reading ------------------------------------------------------------------------------------------------------
 
@@ -66,13 +73,15 @@ class Store:
     async def load(self, job: str) -> KeptJob:
         """All of a job but its traces. It is named as :class:`~hudsim.eval.lookup.Lookup` says.
 
-        Raises :class:`~hudsim.errors.UnknownName`.
+        A run that cannot be read is left out, with a warning. Raises :class:`~hudsim.errors.UnknownName`.
         """
-        return await self._read(lambda lookup: lookup.load(job))
+        name = given_a(str, job, "job", "the id of one, or last")
+        return await self._read(lambda lookup: lookup.load(name))
 
     async def find_run(self, run: str) -> Run:
         """A run and its trace. Raises :class:`~hudsim.errors.UnknownName`."""
-        return await self._read(lambda lookup: lookup.run(run))
+        name = given_a(str, run, "run", "the id of one, as in last-7")
+        return await self._read(lambda lookup: lookup.run(name))
 
     async def trace(self, run: str) -> Trace:
         """The trace of a run. Raises :class:`~hudsim.errors.UnknownName`."""
@@ -85,19 +94,19 @@ class Store:
 
         Raises :class:`~hudsim.errors.StoreError`, with the process that holds it.
         """
-        await self._write(self._take, job_id)
+        await self._act(self._take, job_id)
 
     async def release(self, job_id: str) -> None:
         """Let others work on the job. Idempotent."""
         lock = self._locks.pop(job_id, None)
         if lock is not None:
-            await self._write(lock.release)
+            await self._act(lock.release)
 
     async def close(self) -> None:
         """Release what is held, close the file, end the threads. Idempotent."""
         for job_id in list(self._locks):
             await self.release(job_id)
-        await self._write(self._database.close)
+        await self._act(self._database.close)
         self._writer.stop()
         self._reader.stop()
 
@@ -112,7 +121,15 @@ class Store:
     def _take(self, job_id: str) -> None:
         self._locks[job_id] = JobLock(self.folder / f"{job_id}.lock", job_id)
 
-    async def _write(self, work: Callable[..., T], *args: Any) -> T:
+    async def _write(self, work: Callable[..., T], *args: Any, patience: Patience | None = None) -> T:
+        patience = patience or Patience()
+        try:
+            return await self._act(work, patience, *args)
+        except asyncio.CancelledError:
+            patience.hurry()  # what is done next on that thread is not to wait for it
+            raise
+
+    async def _act(self, work: Callable[..., T], *args: Any) -> T:
         return await asyncio.wrap_future(self._writer.submit(work, *args))
 
     async def _read(self, ask: Callable[[Lookup], T]) -> T:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from hudsim import spawn
 from hudsim.environment import Environment, load_environment
 from hudsim.environment.task import Task
-from hudsim.errors import EnvironmentFailed, UsageError
-from hudsim.eval.local_runtime import check_tasks
+from hudsim.errors import EnvironmentFailed, HudsimError, UsageError
+from hudsim.eval.local_runtime import check_home, check_tasks
+from hudsim.eval.plugged import check_runtime_config
 from hudsim.eval.pool import Pool, Pooled
-from hudsim.eval.runtime import Runtime
+from hudsim.eval.runtime import Health, Runtime
+from hudsim.given import given_object, given_path, given_seconds, given_text, refusal
 from hudsim.loop.child import Child
 from hudsim.net.address import new_token
 
 __all__ = ["SubprocessRuntime"]
-
-_COMMAND = [sys.executable, "-m", "hudsim.environment.process"]
 
 
 class SubprocessRuntime(Pooled):
@@ -30,6 +30,8 @@ class SubprocessRuntime(Pooled):
     As :class:`~hudsim.eval.LocalRuntime` with a file or folder, but nothing that the environment does (block, crash,
     leave something behind in memory) reaches this process, and a process that died is replaced for the next run.
     ``source`` may be a live environment: it is served from the file that declares its templates.
+
+    Raises :class:`~hudsim.errors.UsageError` for a source that is not there, and for another kind of one.
     """
 
     def __init__(
@@ -42,25 +44,40 @@ class SubprocessRuntime(Pooled):
         ready_timeout: float = 120.0,
     ) -> None:
         super().__init__()
+        self._live: Environment | None = None
         if isinstance(source, Environment):
             if env is not None:
                 raise UsageError("SubprocessRuntime: env= is for a file or folder")
-            source, env = _file_of(source), source.name
-        self._source = Path(source).absolute()
-        self._env, self._settings = env, dict(settings)
-        self._reveal, self._ready_timeout = reveal, ready_timeout
+            self._live, source, env = source, _file_of(source), source.name
+        if not isinstance(source, str | os.PathLike):
+            raise refusal("SubprocessRuntime", source, "a .py file or a folder, or a live Environment")
+        self._source = given_path(source, "SubprocessRuntime").absolute()
+        self._env = None if env is None else given_text(env, "SubprocessRuntime: env", "an environment's name")
+        self._settings = given_object(settings, "SubprocessRuntime: settings")
+        self._reveal, self._ready_timeout = reveal, given_seconds(ready_timeout, "SubprocessRuntime: ready_timeout")
         if not self._source.exists():
             raise UsageError(f"SubprocessRuntime: no file {self._source}")
 
-    def check(self, tasks: Iterable[Task]) -> None:
-        """Whether the environment has these tasks and settings. Raises what a run would be refused with."""
-        check_tasks(tasks, self._settings, lambda task: load_environment(self._source, name=self._env or task.env))
+    def check(self, tasks: Iterable[Task]) -> dict[str, str]:
+        """Whether the environment has these tasks and settings; the versions of those that are known, by name.
+
+        Raises what a run would be refused with.
+        """
+        tasks = list(tasks)
+        check_runtime_config(tasks, self)
+        for task in tasks:
+            if self._live is not None and task.env == self._live.name:
+                check_home(task, self._live)
+        return check_tasks(
+            tasks, self._settings, lambda task: load_environment(self._source, name=self._env or task.env)
+        )
 
     def _pool(self, task: Task) -> Pool:
         return Pool(self._serve)
 
     async def _serve(self, task: Task) -> _ChildServed:
-        child = Child(_COMMAND, name="environment", failed=EnvironmentFailed)
+        command = spawn.command("hudsim.environment.process")
+        child = Child(command, name="environment", failed=EnvironmentFailed)
         order = {
             "source": str(self._source),
             "env": self._env or task.env,
@@ -73,7 +90,7 @@ class SubprocessRuntime(Pooled):
         except BaseException:
             await child.stop()
             raise
-        return _ChildServed(child, Runtime(said["url"]), said["slots"])
+        return _ChildServed(child, said["url"], said["slots"])
 
 
 def _file_of(environment: Environment) -> Path:
@@ -87,13 +104,14 @@ def _file_of(environment: Environment) -> Path:
 
 
 class _ChildServed:
-    def __init__(self, child: Child, runtime: Runtime, slots: int | None) -> None:
+    def __init__(self, child: Child, url: str, slots: int | None) -> None:
         self._child = child
-        self.runtime, self.slots = runtime, slots
+        self.runtime, self.slots = Runtime(url, health=Health(self._failure)), slots
 
-    @property
-    def alive(self) -> bool:
-        return self._child.failure is None and not _has_ended(self._child.pid)
+    def _failure(self) -> HudsimError | None:
+        if self._child.failure is None and _has_ended(self._child.pid):
+            return EnvironmentFailed("the environment process has died")
+        return self._child.failure
 
     async def stop(self) -> None:
         await self._child.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from hudsim.errors import UsageError
+from hudsim.given import given_a
 
 __all__ = ["Step", "Tokens", "Trace"]
 
@@ -97,15 +99,22 @@ class Trace:
         Raises :class:`~hudsim.errors.UsageError` for data that is no plain JSON: where it is recorded, not when
         the run is kept.
         """
+        given_a(Step, step, "run.record", "a Step")
         try:
             json.dumps(step.to_json())
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"a step's data is no plain JSON: {error}") from None
         now_s = round(self.now_s(), 6)
         step.started_s = now_s if step.started_s is None else step.started_s
         step.ended_s = now_s if step.ended_s is None else step.ended_s
         self.steps.append(step)
         return step
+
+    def copy(self) -> Self:
+        """Another with these steps so far, on the same clock."""
+        twin = copy.copy(self)
+        twin.steps, twin.extra = list(self.steps), dict(self.extra)
+        return twin
 
     def to_json(self) -> dict[str, Any]:
         return {"content": self.content, "steps": [step.to_json() for step in self.steps], "extra": self.extra}

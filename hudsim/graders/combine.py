@@ -6,10 +6,11 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, cast
 
 from hudsim.errors import HudsimError, UsageError
+from hudsim.given import refusal
 from hudsim.graders.evidence import evident
 from hudsim.graders.results import EvaluationResult, SubScore
 from hudsim.graders.verdict import Verdict
@@ -108,6 +109,8 @@ def _weighed(subscores: Sequence[SubScore]) -> EvaluationResult:
 
 
 def _parent(name: str, weight: float, subscores: Sequence[SubScore], choose: Any) -> SubScore:
+    if not isinstance(subscores, Iterable):
+        raise refusal(name, subscores, "a list of subscores")
     if not subscores:
         raise UsageError(f"{name}: got no subscores, expected at least one")
     given = [_subscore(item, f"{name}: item {n} of {len(subscores)}") for n, item in enumerate(subscores, 1)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import reprlib
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from hudsim.errors import UnknownName, UsageError
+from hudsim.given import shown
 
 __all__ = ["Model", "told"]
 
@@ -53,4 +53,4 @@ def _line(model: type[Model], detail: ErrorDetails) -> str:
             return f"{path}: no such field"
         case "value_error":
             return f"{path}: {detail['msg'].removeprefix('Value error, ')}"
-    return f"{path}: got {reprlib.repr(detail['input'])}, expected {detail['msg'].removeprefix('Input should be ')}"
+    return f"{path}: got {shown(detail['input'])}, expected {detail['msg'].removeprefix('Input should be ')}"

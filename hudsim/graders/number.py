@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
-import reprlib
 from typing import Any
 
 from hudsim.errors import UsageError
+from hudsim.given import shown
 
-__all__ = ["finite", "share", "unboxed"]
+__all__ = ["LARGEST", "finite", "real", "share", "unboxed"]
+
+LARGEST = 1e9
+"""How far from 0 a reward, or the weight of one, may be.
+
+Groups of rewards are summed, squared and divided by their spread. Up to here that is exact to six digits and cannot
+overflow; what is larger is a mistake of its template, not something that a learner could use.
+"""
 
 
 def unboxed(value: Any) -> Any:
@@ -17,25 +24,39 @@ def unboxed(value: Any) -> Any:
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
-def finite(value: Any) -> float:
-    """``value`` as a plain float. Raises :class:`~hudsim.errors.UsageError` for NaN, an infinity, a bool or text."""
+def real(value: Any) -> float:
+    """``value`` as a plain float, be it NaN or infinite, as a whole number beyond all floats is.
+
+    Raises :class:`~hudsim.errors.UsageError` for a bool or text.
+    """
     number = unboxed(value)
     if isinstance(number, bool):
         raise UsageError(f"got {number}, expected a number (float() makes a truth 1.0 or 0.0)")
     if not isinstance(number, numbers.Real):
-        raise UsageError(f"got {reprlib.repr(value)}, expected a number")
+        raise UsageError(f"got {shown(value)}, expected a number")
     try:
-        out = float(number)
+        return float(number)
     except OverflowError:
-        out = math.inf
-    if not math.isfinite(out):
-        raise UsageError(f"got {reprlib.repr(value)}, expected a finite number")
-    return out
+        return math.inf if value > 0 else -math.inf
+
+
+def finite(value: Any) -> float:
+    """``value`` as a plain float, at most :data:`LARGEST` away from 0.
+
+    Raises :class:`~hudsim.errors.UsageError` for NaN, an infinity, what is larger, a bool or text.
+    """
+    number = real(value)
+    if not math.isfinite(number):
+        raise UsageError(f"got {shown(value)}, expected a finite number")
+    if abs(number) > LARGEST:
+        raise UsageError(f"got {shown(value)}, expected a number from -{LARGEST:g} to {LARGEST:g}")
+    return number
 
 
 def share(value: Any) -> float:
-    """:func:`finite`, and from 0 to 1."""
-    number = finite(value)
+    """:func:`finite`, and from 0 to 1; a truth is 1.0 or 0.0, as what a measurement is made of."""
+    plain = unboxed(value)
+    number = float(plain) if isinstance(plain, bool) else finite(plain)
     if not 0.0 <= number <= 1.0:
         raise UsageError(f"got {number!r}, expected a number from 0 to 1")
     return number

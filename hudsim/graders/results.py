@@ -35,7 +35,7 @@ class SubScore(Model):
     name
         What was measured.
     weight
-        Its part of the reward, finite; a negative weight is a penalty.
+        Its part of the reward, from -1e9 to 1e9; a negative weight is a penalty.
     value
         From 0 to 1.
     children
@@ -82,7 +82,7 @@ class EvaluationResult(Model):
     """A grade.
 
     reward
-        Any finite number, usually from 0 to 1; without meaning if ``isError``.
+        A number, usually from 0 to 1, and from -1e9 to 1e9 at most; without meaning if ``isError``.
     done
         The task is complete.
     content

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from hudsim.errors import UsageError
+from hudsim.given import refusal
+from hudsim.graders.number import real
 
 __all__ = ["contains", "contains_all", "contains_any", "exact_match", "f1_score", "normalize", "numeric_match"]
 
@@ -76,14 +79,15 @@ def numeric_match(answer: str | Any, expected: float, *, tolerance: float = 0.0)
     has 4. A unit or percent sign after it is not looked at: ``50%`` is 50. NaN never matches, neither does an answer
     without a number. The difference is one of floats: 1.1 is a little more than 0.1 away from 1, leave room for it.
 
-    Raises :class:`~hudsim.errors.UsageError` for a tolerance below 0 or NaN.
+    Raises :class:`~hudsim.errors.UsageError` for a tolerance below 0 or NaN, and for what is no number.
     """
-    if not tolerance >= 0:
+    wanted, apart = _number("expected", expected), _number("tolerance", tolerance)
+    if not apart >= 0:
         raise UsageError(f"tolerance: got {tolerance!r}, expected 0 or more")
     if answer is None:
         return 0.0
     found = _NUMBER.search(str(answer).replace("\N{MINUS SIGN}", "-"))
-    return float(found is not None and abs(float(found[0].replace(",", "")) - expected) <= tolerance)
+    return float(found is not None and abs(float(found[0].replace(",", "")) - wanted) <= apart)
 
 
 def f1_score(answer: str | Any, reference: str) -> float:
@@ -95,6 +99,13 @@ def f1_score(answer: str | Any, reference: str) -> float:
     got, wanted = _compared(answer, reference)
     shared = (Counter(got) & Counter(wanted)).total()
     return 2 * shared / (len(got) + len(wanted)) if shared else 0.0
+
+
+def _number(what: str, value: Any) -> float:
+    try:
+        return real(value)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error.message}") from None
 
 
 def _composed(text: Any) -> str:
@@ -133,8 +144,8 @@ def _compared(answer: Any, expected: Any) -> tuple[list[str], list[str]]:
 
 
 def _found(answer: Any, substrings: Any, case_sensitive: bool) -> list[bool]:
-    if isinstance(substrings, str):
-        raise UsageError(f"substrings: got the text {substrings!r}, expected a list of texts")
+    if isinstance(substrings, str) or not isinstance(substrings, Iterable):
+        raise refusal("substrings", substrings, "a list of texts")
     if answer is None:
         return [False for _ in substrings]
     same = _composed if case_sensitive else _folded

@@ -22,8 +22,8 @@ class Verdict(StrEnum):
     ``tampered``       yes   there is evidence that the solution reached for the verdict
     ``resource_limit`` yes   the solution ran into a limit: memory, processes, disk, CPU time
     ``grade_timeout``  yes   the solution did not come to an end while it was graded
-    ``grader_error``   no    the grader or the template raised, or graded with what is no grade
-    ``infra_error``    no    the harness failed: a sandbox, a simulator, a link that the agent cannot reach
+    ``grader_error``   no    the template raised as it graded, or graded with what is no grade
+    ``infra_error``    no    the harness failed: a sandbox, a simulator, a template that did not come to its prompt
     ``cancelled``      no    somebody stopped the run
     ================== ===== =============================================================================
 

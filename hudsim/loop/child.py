@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import ctypes
 import json
 import logging
 import os
@@ -19,7 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Self, TextIO
 
 from hudsim.errors import HudsimError, from_wire
+from hudsim.loop.run import LIVING
 from hudsim.loop.worker import Worker
+from hudsim.spawn import end_with
 
 __all__ = ["SPAWNED", "Child", "Parent"]
 
@@ -31,7 +32,6 @@ SPAWNED = "HUDSIMSPAWNED"
 _STOP_S = 1.8
 _TELL_S = 5.0
 _WORDS_S = 0.5  # a process that left the child's group may hold its stderr open
-_PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -161,6 +161,7 @@ class Child:
             errors="replace",
             start_new_session=True,  # Ctrl-C reaches the parent alone, which ends its children in order
         )
+        LIVING.add(popen.pid)
         listening = self._thread("words", self._listen, popen)
         self._thread("watch", self._wait, popen, listening, loop)
 
@@ -189,6 +190,7 @@ class Child:
                 os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)  # its group keeps its number until then
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(popen.pid, signal.SIGKILL)
+        LIVING.discard(popen.pid)  # before it is reaped, after which its number may be another's
         code = popen.wait()
         listening.join(_WORDS_S)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
@@ -216,7 +218,7 @@ class Parent:
         """
         os.environ.pop(SPAWNED, None)  # it is not our children's
         order = json.loads(sys.stdin.readline())
-        _die_with(order["parent"], death)
+        end_with(order["parent"], death)
         # Kept apart: a program may replace sys.stdin.
         return cls(order, os.fdopen(order["announce_fd"], "w"), sys.stdin)
 
@@ -256,15 +258,6 @@ def _at_end(lifeline: TextIO, then: Callable[[], object]) -> None:
     while lifeline.readline():
         pass
     then()
-
-
-def _die_with(parent: int, death: signal.Signals) -> None:
-    """Have the kernel send this process ``death`` when the parent's thread that started it ends."""
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, death)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)
 
 
 def _write(fd: int, data: bytes) -> None:

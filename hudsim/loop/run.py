@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import logging
 import os
 import signal
 import sys
@@ -11,7 +13,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["SWITCH_INTERVAL_S", "new_event_loop", "own_process", "run"]
+__all__ = ["LIVING", "SWITCH_INTERVAL_S", "exit_hard", "new_event_loop", "own_process", "run"]
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -22,6 +26,7 @@ With CPython's 5 ms a thread that computes delays a 50 Hz tick by 4.5 ms (p99); 
 """
 
 _GRACE_S = 1.7
+_LEFT_S = 1.0
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
@@ -53,43 +58,82 @@ def run(main: Coroutine[Any, Any, R]) -> R:
 
     SIGINT and SIGTERM cancel it, so that its ``finally`` clauses clean up; KeyboardInterrupt is raised
     afterwards. If it has not ended 1.7 s later, or a second signal comes, the process exits hard with
-    128 + the signal's number (children that hudsim spawned die with it).
+    128 + the signal's number, and so do the children that hudsim spawned. What ``main`` leaves behind on the loop is
+    cancelled; what does not let itself be cancelled within a second is left.
     """
     own_process()
     caught: list[int] = []
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        loop = runner.get_loop()
-        task = loop.create_task(main)
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(main)
 
-        def on_signal(number: int) -> None:
-            if caught:
-                os._exit(128 + number)
-            caught.append(number)
-            _exit_hard_after(_GRACE_S, 128 + number)
-            task.cancel()
+    def on_signal(number: int) -> None:
+        task.cancel()
 
-        restore = [_add_handler(loop, number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)]
-        try:
-            return runner.run(_await(task))
-        except asyncio.CancelledError:
-            if caught:
-                raise KeyboardInterrupt from None
-            raise
-        finally:
-            for undo in restore:
-                undo()
+    def at_once(number: int, frame: object) -> None:
+        """Between any two bytecodes of the main thread: the loop may be blocked by whatever runs on it."""
+        if caught:
+            exit_hard(128 + number)
+        caught.append(number)
+        _exit_hard_after(_GRACE_S, 128 + number)
+
+    restore = [_handle(loop, number, on_signal, at_once) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        if caught:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        _wind_up(loop)
+        for undo in restore:
+            undo()
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
-async def _await(task: asyncio.Task[R]) -> R:
-    return await task
+def _handle(
+    loop: asyncio.AbstractEventLoop,
+    number: int,
+    on_loop: Callable[[int], None],
+    at_once: Callable[[int, Any], None],
+) -> Callable[[], Any]:
+    loop.add_signal_handler(number, on_loop, number)
+    signal.signal(number, at_once)  # the loop is woken by the interpreter's descriptor, whatever the handler is
+
+    def undo() -> None:
+        loop.remove_signal_handler(number)
+
+    return undo
 
 
-def _add_handler(loop: asyncio.AbstractEventLoop, number: int, handler: Callable[[int], None]) -> Callable[[], Any]:
-    loop.add_signal_handler(number, handler, number)
-    return lambda: loop.remove_signal_handler(number)
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is left on the loop, and wait for it, but not for ever."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        _, still = loop.run_until_complete(asyncio.wait(left, timeout=_LEFT_S))
+        for task in still:
+            log.warning("%s does not end; it is left behind", task.get_name())
+    for ending in (loop.shutdown_asyncgens, loop.shutdown_default_executor):
+        with contextlib.suppress(TimeoutError):
+            loop.run_until_complete(asyncio.wait_for(ending(), _LEFT_S))
+
+
+def exit_hard(code: int) -> None:
+    """End this process now, and the children that are registered in ``LIVING``: a stopped one would outlive it."""
+    for pid in list(LIVING):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    os._exit(code)
+
+
+LIVING: set[int] = set()
+"""Children that lead process groups of their own."""
 
 
 def _exit_hard_after(seconds: float, code: int) -> None:
-    timer = threading.Timer(seconds, os._exit, (code,))
+    timer = threading.Timer(seconds, exit_hard, (code,))
     timer.daemon = True
     timer.start()

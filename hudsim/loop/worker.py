@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -11,6 +13,8 @@ from typing import Any, TypeVar
 __all__ = ["Worker"]
 
 R = TypeVar("R")
+
+_LAST_JOB_S = 0.5
 
 
 class Worker:
@@ -25,6 +29,9 @@ class Worker:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._idle = threading.Event()
+        self._idle.set()
+        _workers.add(self)
 
     def submit(self, fn: Callable[..., R], *args: Any) -> Future[R]:
         """Queue ``fn(*args)``; a future of what it returns or raises. Thread-safe."""
@@ -54,6 +61,24 @@ class Worker:
                 self._jobs.put(None)
                 self._thread = None
 
+    def wait_idle(self, timeout_s: float) -> None:
+        """Until the job under way is done, for so long at most."""
+        self._idle.wait(timeout_s)
+
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
+            self._idle.clear()
+            try:
+                job()
+            finally:
+                self._idle.set()
+
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+@atexit.register
+def _let_finish() -> None:
+    """An interpreter that ends while a thread of it is in native code may crash; a job that hangs is not waited for."""
+    for worker in list(_workers):
+        worker.wait_idle(_LAST_JOB_S)

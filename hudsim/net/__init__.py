@@ -6,13 +6,14 @@ from hudsim.net.dial import dial
 from hudsim.net.host import host_id
 from hudsim.net.link import UNREACHABLE, Link
 from hudsim.net.rpc import RpcClient, serve_rpc
-from hudsim.net.server import Server, Text
+from hudsim.net.server import Handler, Server, Text
 from hudsim.net.splice import QUEUE, cut, splice
 
 __all__ = [
     "QUEUE",
     "UNREACHABLE",
     "Address",
+    "Handler",
     "Link",
     "RpcClient",
     "Server",

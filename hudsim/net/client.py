@@ -61,6 +61,8 @@ async def connect(
     except InvalidStatus as refused:
         raise _refusal(where, refused.response.status_code, bytes(refused.response.body or b"")) from None
     except (InvalidHandshake, InvalidMessage, EOFError) as bad:
+        if isinstance(bad, EOFError) or isinstance(bad.__cause__, EOFError):
+            raise ConnectError(f"{where.netloc} hung up before it had answered; has it died?") from None
         raise ConnectError(f"{where.netloc} answered, but not as a WebSocket server does: {bad}") from None
     except UnicodeError:
         raise ConnectError(f"{where.netloc[:80]}: that is no host name") from None

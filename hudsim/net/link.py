@@ -47,8 +47,12 @@ class Link:
     async def send(self, frame: bytes | bytearray | str) -> None:
         """Send one frame whole; waits while the socket's buffer is full."""
         ws = self._ws
-        if isinstance(frame, bytes) and ws.protocol.state is State.OPEN and not ws.transport.get_write_buffer_size():
-            ws.protocol.send_binary(frame)  # nothing is before it: the way through `send` costs as much again
+        if ws.protocol.state is State.OPEN and not ws.transport.get_write_buffer_size():
+            # Nothing is before it: the way through `send` costs as much again.
+            if isinstance(frame, str):
+                ws.protocol.send_text(frame.encode())
+            else:
+                ws.protocol.send_binary(frame)
             ws.send_data()
             return
         try:

@@ -18,13 +18,15 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from hudsim.errors import HudsimError, UsageError
-from hudsim.net.address import Address
+from hudsim.net.address import Address, new_token
 from hudsim.net.dial import words
 from hudsim.net.link import CLOSE_TIMEOUT_S, Link, tune
 
 __all__ = ["Handler", "Server", "Text"]
 
 log = logging.getLogger(__name__)
+
+_LAST_S = 0.5
 
 Handler = Callable[[Link], Awaitable[None]]
 Text = Callable[[], tuple[str, str]]
@@ -41,6 +43,7 @@ class Server:
         ``{"/healthz": text}``: answers to plain ``GET``.
     bearer
         The token that admits; None or "" lets everybody in (it must be asked for). Compared in constant time.
+        :meth:`admit` makes others, for a single path.
     max_frame_bytes
         A larger frame closes its connection with 1009.
     max_queue
@@ -63,6 +66,8 @@ class Server:
         self.max_frame_bytes = max_frame_bytes
         self._max_queue = max_queue
         self._tls = tls
+        self._passes: dict[str, dict[str, set[Link]]] = {}
+        self._handling: set[asyncio.Task[None]] = set()
         self._server: WsServer | None = None
         self._address: Address | None = None
 
@@ -99,15 +104,35 @@ class Server:
             raise UsageError("the server has no address before start()")
         return self._address
 
+    def admit(self, path: str) -> str:
+        """A new token that opens ``path`` and nothing else, until :meth:`dismiss`."""
+        token = new_token()
+        self._passes.setdefault(path, {})[token] = set()
+        return token
+
+    def dismiss(self, path: str, token: str) -> None:
+        """The end of a token that :meth:`admit` made; the links that came in with it are cut. Idempotent."""
+        passes = self._passes.get(path, {})
+        for link in passes.pop(token, ()):
+            link.abort()
+        if not passes:
+            self._passes.pop(path, None)
+
     async def stop(self) -> None:
-        """Close every connection (1001) and the port. Idempotent; ends within the closing timeout."""
+        """Close every connection (1001) and the port. Idempotent; ends within the closing timeout and a second."""
         server, self._server, self._address = self._server, None, None
-        if server is not None:
-            server.close()
-            try:
-                await asyncio.wait_for(server.wait_closed(), CLOSE_TIMEOUT_S + 0.5)
-            except TimeoutError:
-                log.warning("some connections did not close in time")
+        if server is None:
+            return
+        server.close()
+        closing = asyncio.ensure_future(server.wait_closed())
+        await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S + 0.1)
+        if not closing.done():
+            for task in self._handling:
+                task.cancel()
+            await asyncio.wait({closing}, timeout=_LAST_S)
+        if not closing.done():
+            closing.cancel()
+            log.warning("some connections did not close in time")
 
     async def _handle(self, ws: ServerConnection) -> None:
         remote = ws.remote_address or ("?", 0)
@@ -115,42 +140,61 @@ class Server:
         tune(ws, local=local)
         link = Link(ws, f"{remote[0]}:{remote[1]}")
         assert ws.request is not None
+        url, given = urlsplit(ws.request.path), _given(ws.request)
+        if not self._lets_in(url.path, given):
+            link.abort()  # its pass has ended during the handshake
+            return
+        links = self._passes.get(url.path, {}).get(given, set())
+        task = asyncio.current_task()
+        assert task is not None
+        links.add(link)
+        self._handling.add(task)
         try:
-            await self.routes[urlsplit(ws.request.path).path](link)
+            await self.routes[url.path](link)
         except HudsimError as error:
             log.debug("%s: %s", link.peer, error)
         finally:
+            links.discard(link)
             await link.close()
+            self._handling.discard(task)
 
     def _process_request(self, ws: ServerConnection, request: Request) -> Response | None:
         try:
             url = urlsplit(request.path)
         except ValueError:
             return _problem(HTTPStatus.BAD_REQUEST, f"got the path {request.path[:80]!r}, expected /name")
-        if refusal := self._refuse(request, url.query):
+        if refusal := self._refuse(request, url.path):
             return refusal
         if url.path in self.pages:
             kind, body = self.pages[url.path]()
             return _response(HTTPStatus.OK, body, kind)
         if url.path not in self.routes:
             there = ", ".join(sorted([*self.routes, *self.pages]))
-            return _problem(HTTPStatus.NOT_FOUND, f"nothing is served at {url.path}. There are: {there}")
+            return _problem(HTTPStatus.NOT_FOUND, f"nothing is served at {url.path[:80]}. There are: {there}")
         if "websocket" not in _header(request, "Upgrade").lower():
             return _problem(HTTPStatus.UPGRADE_REQUIRED, f"{url.path} is a WebSocket")
         return None
 
-    def _refuse(self, request: Request, query: str) -> Response | None:
+    def _refuse(self, request: Request, path: str) -> Response | None:
         origin = _header(request, "Origin")
         if origin and origin.partition("://")[2] != _header(request, "Host"):
             return _problem(HTTPStatus.FORBIDDEN, f"a page from {origin[:80]} may not connect here")
-        if not self.bearer or urlsplit(request.path).path == "/healthz":
-            return None
-        scheme, _, given = _header(request, "Authorization").partition(" ")
-        given = given.strip() if scheme.lower() == "bearer" else ""
-        given = given or parse_qs(query).get("bearer", [""])[0]
-        if hmac.compare_digest(given.encode(), self.bearer.encode()):
+        if path == "/healthz" or self._lets_in(path, _given(request)):
             return None
         return _problem(HTTPStatus.UNAUTHORIZED, "bearer token missing or wrong")
+
+    def _lets_in(self, path: str, given: str) -> bool:
+        if not self.bearer:
+            return True
+        tokens = [self.bearer, *self._passes.get(path, ())]
+        return sum(hmac.compare_digest(given.encode(), token.encode()) for token in tokens) > 0  # always all of them
+
+
+def _given(request: Request) -> str:
+    """The token that came in the header, or in the URL."""
+    scheme, _, given = _header(request, "Authorization").partition(" ")
+    given = given.strip() if scheme.lower() == "bearer" else ""
+    return given or parse_qs(urlsplit(request.path).query).get("bearer", [""])[0]
 
 
 def _header(request: Request, name: str) -> str:

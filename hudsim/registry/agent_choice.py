@@ -48,7 +48,20 @@ def agent(name: str, settings: Mapping[str, Any] | None = None) -> Agent:
         _NOTHING.check(name, settings)
         return _whole(entry, found)
     Arguments.of(found).check(name, settings)
+    _refuse_plain(name, found, {**entry.args, **settings})
     return _whole(entry, make(f"agent {name}", found, {**entry.args, **settings}))
+
+
+def _refuse_plain(name: str, found: Any, args: Mapping[str, Any]) -> None:
+    """A function that asks for what nobody gives it is likely meant to be an agent itself."""
+    if inspect.isfunction(found):
+        try:
+            inspect.signature(found).bind(**args)
+        except TypeError as error:
+            raise UsageError(
+                f"agent {name} is a plain function: an agent is a coroutine function of a run (async def), and what "
+                f"makes one needs nothing but its settings ({error})"
+            ) from None
 
 
 def oracle() -> Oracle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ def _found(source: str) -> tuple[Taskset, Path | None]:
     from hudsim.eval.taskset import Taskset
 
     path = Path(source).expanduser()
-    if source not in environments() and (path.is_dir() or path.suffix in {".py", *_DATA}):
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - Path raises for a name that is too long
+    if source not in environments() and (is_folder or path.suffix in {".py", *_DATA}):
         return Taskset.from_file(path), None if path.suffix in _DATA else path
     given = Entry(source, source, "") if ":" in source else None
     entry = find(source, "environment", given, environments())

@@ -7,7 +7,7 @@ import contextlib
 import copy
 import math
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from hudsim.contract import Contract
 from hudsim.errors import HudsimError, LinkLost, UsageError
@@ -19,6 +19,7 @@ from hudsim.robot.driver import Driver, OnStep, policys_own
 from hudsim.robot.model import Model
 from hudsim.robot.robot_run import RobotRun, find_robot, find_token
 from hudsim.robot.rollout import Rollout
+from hudsim.wire.session import PROTOCOLS
 
 __all__ = ["RobotAgent"]
 
@@ -62,6 +63,9 @@ class RobotAgent:
         self._max_steps = _whole("max_steps", max_steps)
         self._robot = robot
         self.chunks: ChunkStrategy = chunks or OpenLoop()
+
+    needs_protocols: ClassVar[tuple[str, ...]] = PROTOCOLS
+    """What a run must have one of."""
 
     @property
     def name(self) -> str:

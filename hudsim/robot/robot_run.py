@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from hudsim.capability import Capability
 from hudsim.errors import UnknownName, UsageError
-from hudsim.wire.session import PROTOCOL, PROTOCOL_V0
+from hudsim.wire.session import PROTOCOLS
 
 __all__ = ["RobotRun", "find_robot", "find_token"]
 
@@ -86,7 +86,7 @@ def find_robot(run: RobotRun, wanted: str | None = None) -> str:
     Raises :class:`~hudsim.errors.UnknownName` if ``wanted`` is no robot here, and
     :class:`~hudsim.errors.UsageError` if there is none, or it cannot be told which of several.
     """
-    robots = [name for name, served in run.capabilities.items() if served.protocol in (PROTOCOL, PROTOCOL_V0)]
+    robots = [name for name, served in run.capabilities.items() if served.protocol in PROTOCOLS]
     if wanted is not None:
         if wanted not in robots:
             raise UnknownName("robot", wanted, robots)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from hudsim import spawn
 from hudsim.bridge import Episode
 from hudsim.capability import Capability
 from hudsim.errors import EpisodeError, HudsimError, LinkLost, SimFailed, SimHung, UsageError
@@ -23,8 +23,6 @@ from hudsim.robot.spec import Serving, WorldSpec
 
 __all__ = ["SpawnedWorld"]
 
-_MODULE = [sys.executable, "-m", "hudsim.robot.process"]
-
 
 class SpawnedWorld:
     """Owns one sim process. When it dies or hangs, what waits ends typed, and the next ``reset`` makes a new one.
@@ -34,7 +32,7 @@ class SpawnedWorld:
     """
 
     def __init__(self, spec: WorldSpec | Sequence[str], serving: Serving, *, start_timeout_s: float = 120.0) -> None:
-        self._command = _MODULE if isinstance(spec, WorldSpec) else list(spec)
+        self._command = spawn.command("hudsim.robot.process") if isinstance(spec, WorldSpec) else list(spec)
         self._ordered = dataclasses.asdict(spec) if isinstance(spec, WorldSpec) else {}
         self._serving = serving.with_bearer()
         self._start_timeout_s = start_timeout_s

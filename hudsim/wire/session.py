@@ -21,6 +21,7 @@ from hudsim.wire.usual import UsualActions
 
 __all__ = [
     "PROTOCOL",
+    "PROTOCOLS",
     "PROTOCOL_V0",
     "WORLD_TRANSITIONS",
     "Ack",
@@ -38,6 +39,7 @@ __all__ = [
 
 PROTOCOL = "hudsim/1"
 PROTOCOL_V0 = "openpi/0"
+PROTOCOLS = (PROTOCOL, PROTOCOL_V0)
 Array = NDArray[Any]
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -25,6 +25,7 @@ from hudsim.registry.agent_choice import oracle
 from hudsim.robot.agent import RobotAgent
 from hudsim.robot.bridge import Array
 from hudsim.robot.ending import End
+from hudsim.robot.model import Model
 from hudsim.robot.play import lost_record
 from hudsim.robot.robot_run import RobotRun
 from tests.asyncrun import on_loop
@@ -97,13 +98,24 @@ async def test_who_does_nothing_gets_a_valid_nothing(agent: Agent) -> None:
     assert [(run.reward, run.verdict, run.end) for run in job.runs] == [(0.0, Verdict.failed, "done")] * 2
 
 
+class _Same(RandomActions):
+    """The same draws in each run."""
+
+    def fork(self) -> Self:
+        return Model.fork(self)
+
+
+@on_loop
+async def test_the_runs_of_a_group_draw_for_themselves() -> None:
+    job = await played("reach", RobotAgent(RandomActions(chunk=8)), slugs=["reach-hard-0"], group=4)
+    assert len({run.reward for run in job.runs}) > 1
+
+
 @on_loop
 async def test_a_group_is_graded_alike_however_many_arms_there_are() -> None:
     rewards = []
     for num_envs in (1, 4):
-        job = await played(
-            "reach", RobotAgent(RandomActions(chunk=8)), slugs=["reach-hard-0"], group=4, num_envs=num_envs
-        )
+        job = await played("reach", RobotAgent(_Same(chunk=8)), slugs=["reach-hard-0"], group=4, num_envs=num_envs)
         rewards.append([run.reward for run in job.runs])
     assert rewards[0] == rewards[1]
     assert len(set(rewards[0])) == 1

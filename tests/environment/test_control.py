@@ -11,9 +11,11 @@ from hudsim.environment import ControlClient, Environment
 from hudsim.errors import (
     BearerError,
     ConnectError,
+    HudsimError,
     LinkLost,
     NoSuchCapability,
     NoTask,
+    ShuttingDown,
     TaskError,
     UnknownName,
     UsageError,
@@ -145,7 +147,7 @@ async def test_a_link_to_a_server_that_is_gone_ends_typed() -> None:
         control = await ControlClient.connect(server.address, reconnect_s=0.3)
         starting = asyncio.create_task(control.start("wait"))
         await slow.reached("starting")
-    with pytest.raises((LinkLost, NoTask)):
+    with pytest.raises((LinkLost, ShuttingDown)):
         await starting
     await control.close()
     assert slow.log == ["starting", "closed"]
@@ -197,17 +199,26 @@ async def test_references_are_kept_back_unless_the_server_reveals_them() -> None
         ("hello", {"park_s": -1}, "park_s: got -1"),
         ("hello", {"park_s": "long"}, "park_s: got 'long'"),
         ("hello", {"session_id": "nobody"}, "no session 'nobody'"),
-        ("tasks.start", {"id": 3}, "no task in environment letters '3'"),
+        ("hello", {"session_id": "x" * 3_000_000}, "no session 'x{80}'"),
+        ("hello", {"session_id": []}, r"session_id: got \[\], expected what an earlier hello said"),
+        ("hello", {"session_id": 5}, "session_id: got 5"),
+        ("tasks.start", {"id": 3}, "id: got 3, expected a task's id"),
+        ("tasks.start", {"id": {"a": 1}}, "id: got {'a': 1}, expected a task's id"),
+        ("tasks.start", {"id": "x" * 3_000_000}, "no task in environment letters 'x{80}…'. There are: count"),
+        ("tasks.start", {"id": "count", "key": [1]}, r"key: got \[1\], expected a text of 80 characters at most"),
+        ("tasks.grade", {"key": "x" * 3_000_000}, "key: got 'xxx"),
         ("tasks.start", {"id": "count", "args": [1]}, "args: got a list"),
-        ("tasks.start", {"name": "count"}, "unexpected keyword"),
+        ("tasks.start", {"name": "count"}, "unknown name; it takes id, args, key"),
     ],
+    ids=lambda value: str(value)[:40],
 )
 @on_loop
 async def test_a_call_that_is_none_is_answered_in_words(method: str, params: dict[str, object], words: str) -> None:
     async with serving(letters()) as server:
         rpc = RpcClient(await connect(server.address.at("/control")))
-        with pytest.raises(Exception, match=words):
+        with pytest.raises(HudsimError, match=words) as refused:
             await rpc.call(method, timeout_s=5.0, **params)
+        assert len(refused.value.message) < 300
         assert (await rpc.call("tasks.list", timeout_s=5.0))["tasks"]
         await rpc.close()
 

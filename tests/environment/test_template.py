@@ -286,3 +286,24 @@ def test_a_reference_is_a_function_of_the_arguments() -> None:
         template.solve({"item": "pen"})
     template.reference(lambda item, **others: item.upper())
     assert template.solve({"item": "pen"}) == "PEN"
+
+
+@on_loop
+async def test_a_grade_that_cannot_be_names_its_template_and_line() -> None:
+    env = Environment("shop")
+
+    @env.template()
+    async def sell() -> AsyncGenerator[Any, Any]:
+        yield "prompt"
+        yield SubScore(name="half", value=7)
+
+    play = Play(sell, {})
+    await play.start()
+    with pytest.raises(TemplateError, match=r"shop/sell raised UsageError: SubScore: value.*test_template\.py:\d+"):
+        await play.grade("an answer")
+
+
+@on_loop
+async def test_a_world_without_a_goal_is_graded_by_its_summed_reward() -> None:
+    record = {"end": "truncated", "is_error": False, "score": None, "total_reward": 12.5, "cadence": {}}
+    assert (await graded("prompt", record)).reward == 12.5

@@ -130,8 +130,10 @@ async def test_what_cannot_be_planned_is_refused_before_anything_is_kept(tmp_pat
             await job.plan([task("a"), task("b"), task("a", seed=2)], 1, CONFIG)
         with pytest.raises(UsageError, match="configuration is no plain JSON"):
             await job.plan(TASKS, 1, {"agent": object()})
+        odd = task("a")
+        odd.args["what"] = object()
         with pytest.raises(UsageError, match="task a is no plain JSON"):
-            await job.plan([task("a", what=object())], 1, CONFIG)
+            await job.plan([odd], 1, CONFIG)
         assert job.expected == 0
         assert len(await job.plan(TASKS, 1, CONFIG)) == 3
 

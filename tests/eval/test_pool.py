@@ -10,7 +10,7 @@ import pytest
 from hudsim.environment import Task
 from hudsim.errors import EnvironmentFailed
 from hudsim.eval.pool import Pool
-from hudsim.eval.runtime import Runtime
+from hudsim.eval.runtime import Health, Runtime
 from tests.asyncrun import on_loop
 
 TASK = Task(env="e", id="t")
@@ -20,9 +20,9 @@ class Served:
     """An environment of which there is nothing but what a pool asks."""
 
     def __init__(self, number: int, slots: int | None) -> None:
-        self.runtime = Runtime(f"ws://127.0.0.1:{number}")
+        self.runtime = Runtime(f"ws://127.0.0.1:{number}", health=Health(lambda: self.dead))
         self.slots = slots
-        self.alive = True
+        self.dead: EnvironmentFailed | None = None
         self.stopped = 0
 
     async def stop(self) -> None:
@@ -69,7 +69,7 @@ async def test_one_that_has_died_is_not_leased_again_though_others_have_it_still
     pool = Pooling(4)
     async with AsyncExitStack() as stack:
         assert await pool.leased(stack, 2) == [1, 1]
-        pool.all[0].alive = False
+        pool.all[0].dead = EnvironmentFailed("it died")
         assert await pool.leased(stack) == [2]
         assert pool.all[0].stopped == 0
     async with AsyncExitStack() as stack:
@@ -83,7 +83,7 @@ async def test_what_all_had_is_replaced_by_one_when_it_dies() -> None:
     for dying in range(3):
         async with AsyncExitStack() as stack:
             assert await pool.leased(stack, 8) == [dying + 1] * 8
-            pool.all[dying].alive = False
+            pool.all[dying].dead = EnvironmentFailed("it died")
     assert [served.stopped for served in pool.all] == [1, 1, 0]
 
 
@@ -92,7 +92,7 @@ async def test_a_dead_one_does_not_count_against_the_limit() -> None:
     pool = Pooling(2, limit=1)
     async with AsyncExitStack() as stack:
         await pool.leased(stack)
-        pool.all[0].alive = False
+        pool.all[0].dead = EnvironmentFailed("it died")
         assert await pool.leased(stack) == [2]
 
 

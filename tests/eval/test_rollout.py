@@ -301,3 +301,40 @@ def test_a_limit_is_seconds_above_zero(seconds: Any) -> None:
 def test_an_agents_time_is_within_its_runs() -> None:
     with pytest.raises(UsageError, match="never graded"):
         Limits(agent_s=5, rollout_s=5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(object(), "no plain JSON"), (b"bytes", "no plain JSON"), ("x" * (17 << 20), "longer than 16 MiB")],
+)
+@on_loop
+async def test_an_answer_that_cannot_be_sent_is_none_and_the_agents_own_doing(answer: Any, words: str) -> None:
+    async def agent(run: Run) -> None:
+        run.trace.content = answer
+
+    run = await ran(agent)
+    assert (run.end, run.verdict, run.reward) == ("error", Verdict.failed, 0.0)
+    assert words in str(run.error)
+
+
+@on_loop
+async def test_an_agent_that_works_on_what_is_not_served_is_a_mistake_and_no_zero() -> None:
+    from hudsim.policies.hold import Hold
+    from hudsim.robot.agent import RobotAgent
+
+    run = await ran(RobotAgent(Hold()))
+    assert (run.end, run.verdict) == (None, Verdict.infra_error)
+    assert "works on hudsim/1 or openpi/0; the environment serves nothing" in str(run.error)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"max_step": 3}, "no key of the agent_config of task echo 'max_step'; did you mean 'max_steps'"),
+        ({"timeout_seconds": "5"}, "agent_config of task echo: timeout_seconds: .*expected seconds"),
+        ({"timeout_seconds": 50}, "agent_config of task echo: .*expected less for the agent"),
+    ],
+)
+def test_what_a_task_asks_of_the_agent_is_checked_beforehand(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Limits(rollout_s=20).of(Task(env="world", id="echo", agent_config=config))

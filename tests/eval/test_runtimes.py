@@ -113,6 +113,42 @@ async def test_an_environment_process_that_dies_costs_its_run_alone() -> None:
 
 
 @on_loop
+async def test_an_environment_process_that_is_told_to_stop_costs_the_runs_it_holds_alone() -> None:
+    before = set(children(os.getpid()))
+    told: list[int] = []
+
+    async def agent(run: Run) -> None:
+        if not told:
+            (pid,) = (pid for pid in children(os.getpid()) if pid not in before)
+            told.append(pid)
+            os.kill(pid, signal.SIGTERM)
+        await player()(run)
+
+    job = await tasks.run(agent, runtime=SubprocessRuntime(SOURCE), group=3, max_concurrent=1, runs=None)
+    verdicts = Counter(run.verdict for run in job.runs)
+    assert set(verdicts) <= {Verdict.passed, Verdict.infra_error}, [run.error for run in job.runs]
+    assert verdicts[Verdict.passed] >= 11
+
+
+@on_loop
+async def test_a_shared_placement_that_dies_is_replaced_and_the_record_says_that_it_died() -> None:
+    before = set(children(os.getpid()))
+    killed: list[int] = []
+
+    async def agent(run: Run) -> None:
+        if not killed:
+            (pid,) = (pid for pid in children(os.getpid()) if pid not in before)
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+        await player()(run)
+
+    job = await tasks.run(agent, runtime=Shared(SubprocessRuntime(SOURCE), width=1), max_concurrent=1, runs=None)
+    assert [run.verdict for run in job.runs] == [Verdict.infra_error] + [Verdict.passed] * 3
+    assert "the environment process" in str(job.runs[0].error)
+    assert "died" in str(job.runs[0].error)
+
+
+@on_loop
 async def test_a_world_that_dies_costs_its_run_alone() -> None:
     before = set(children(os.getpid()))
     killed: list[int] = []
@@ -208,7 +244,7 @@ async def test_a_live_environment_can_be_served_from_its_file() -> None:
 async def test_what_a_runtime_cannot_take_is_refused() -> None:
     with pytest.raises(UsageError, match="no file"):
         SubprocessRuntime("nowhere.py")
-    with pytest.raises(UsageError, match="whole number from 1"):
+    with pytest.raises(UsageError, match="whole number, at least 1"):
         Shared(LocalRuntime(SOURCE), width=0)
     with pytest.raises(UsageError, match="expected ws://"):
         Runtime("http://127.0.0.1")

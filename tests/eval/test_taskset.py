@@ -59,7 +59,7 @@ def tasks(*words: str) -> Taskset:
 
 def test_a_python_file_gives_its_tasks(source: Path) -> None:
     taskset = Taskset.from_file(source)
-    assert taskset.name == "env"
+    assert taskset.name == "letters"
     assert [task.args["word"] for task in taskset] == ["strawberry", "pear"]
 
 

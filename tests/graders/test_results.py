@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 from hudsim.errors import UsageError, WireError
 from hudsim.graders import EvaluationResult, SubScore, Verdict
+from hudsim.graders.number import LARGEST
 
-NO_NUMBERS = [math.nan, math.inf, -math.inf, True, False, np.True_, np.float64("nan"), np.array([0.5]), "0.5", None]
+NO_NUMBERS = [math.nan, math.inf, -math.inf, True, False, np.True_, np.float64("nan"), np.array([0.5]), "0.5", None,
+              1e308, -1.1e9, 10**400, -(10**400)]  # fmt: skip
 NO_JSON = [object(), {1}, b"x", 1j, Path("x"), np.zeros(2), len, 2**1024, {("a", "b"): 1}, {1: 0, "1": 1}]
 
 
@@ -36,11 +38,18 @@ class Size(IntEnum):
 
 @pytest.mark.parametrize("number", NO_NUMBERS, ids=repr)
 def test_what_is_no_finite_number_is_refused_by_field(number: Any) -> None:
-    for field in ("value", "weight"):
+    truth = isinstance(number, bool | np.bool_)  # as a value it is a measurement, and 1.0 or 0.0
+    for field in ("weight",) if truth else ("value", "weight"):
         with pytest.raises(UsageError, match=rf"^SubScore: {field}: got .*, expected a .*number"):
             SubScore(**{"name": "x", "value": 0.5, field: number})
     with pytest.raises(UsageError, match=r"^EvaluationResult: reward: got .*, expected a .*number"):
         EvaluationResult(reward=number)
+
+
+@pytest.mark.parametrize("value", [True, np.True_])
+def test_a_truth_is_a_value(value: Any) -> None:
+    assert SubScore(name="x", value=value).value == 1.0
+    assert SubScore(name="x", value=not value).value == 0.0
 
 
 @pytest.mark.parametrize("value", [1.0000000001, -0.1, 2, np.float32(1.5), 10**400])
@@ -236,7 +245,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 INFOS = st.dictionaries(st.text(), VALUES, max_size=3)
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
+FINITE = st.floats(-LARGEST, LARGEST)
 LEAVES = st.builds(SubScore, name=st.text(), weight=FINITE, value=st.floats(0, 1), info=st.none() | INFOS)
 NODES = st.recursive(
     LEAVES,

@@ -135,7 +135,7 @@ def test_any_needs_one_and_all_need_every() -> None:
 
 def test_one_text_in_place_of_a_list_is_refused() -> None:
     for function in (contains_any, contains_all):
-        with pytest.raises(UsageError, match="got the text 'paris', expected a list"):
+        with pytest.raises(UsageError, match="got 'paris', expected a list"):
             function("p", "paris")  # type: ignore[arg-type]
 
 
@@ -274,3 +274,16 @@ def test_a_decimal_digit_of_every_script_is_a_digit() -> None:
     for code in range(0x110000):
         if unicodedata.category(chr(code)) == "Nd":
             assert numeric_match(chr(code), unicodedata.decimal(chr(code))) == 1.0
+
+
+@pytest.mark.parametrize("number", ["3", None, True, [3]], ids=repr)
+def test_what_is_no_number_is_not_expected_in_an_answer(number: Any) -> None:
+    with pytest.raises(UsageError, match="expected: got "):
+        numeric_match("3", number)
+    with pytest.raises(UsageError, match="tolerance: got "):
+        numeric_match("3", 3.0, tolerance=number)
+
+
+def test_a_whole_number_beyond_all_floats_is_matched_by_none() -> None:
+    assert numeric_match("9" * 5000, 10**400) == 0.0
+    assert numeric_match("3", -(10**400)) == 0.0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -249,3 +250,61 @@ async def test_what_is_no_websocket_server_is_called_that(answer: bytes) -> None
 async def test_a_host_that_does_not_resolve_is_a_connect_error() -> None:
     with pytest.raises(ConnectError, match=r"no-such-host\.invalid"):
         await connect("ws://no-such-host.invalid:1/")
+
+
+@on_loop
+async def test_a_pass_opens_its_own_path_and_nothing_else() -> None:
+    server = Server(
+        {"/echo": echo, "/echo/more": echo, "/control": echo},
+        pages={"/metrics": lambda: ("text/plain", "m 1\n")},
+        bearer=BEARER,
+    )
+    address = await server.start()
+    one, other = server.admit("/echo"), server.admit("/control")
+    assert len({one, other, BEARER}) == 3
+    for token, path in ((one, "/echo"), (other, "/control"), (BEARER, "/echo"), (BEARER, "/control")):
+        await (await connect(dataclasses.replace(address.at(path), bearer=token))).close()
+    for path in ("/control", "/echo/more", "/echo/", "/metrics", "/nothing", "//echo", "/ECHO"):
+        with pytest.raises(BearerError):
+            await connect(dataclasses.replace(address.at(path), bearer=one))
+    assert (await get(address, f"/metrics?bearer={one}"))[0] == 401
+    await server.stop()
+
+
+@on_loop
+async def test_a_pass_that_has_ended_opens_nothing_and_cuts_what_it_let_in() -> None:
+    server = Server({"/echo": echo}, bearer=BEARER)
+    address = (await server.start()).at("/echo")
+    one, other = server.admit("/echo"), server.admit("/echo")
+    links = [await connect(dataclasses.replace(address, bearer=token)) for token in (one, other, BEARER)]
+    for link in links:
+        await link.send("x")
+        await link.receive()
+    server.dismiss("/echo", one)
+    server.dismiss("/echo", one)
+    with pytest.raises(LinkLost):
+        await links[0].receive()
+    with pytest.raises(BearerError):
+        await connect(dataclasses.replace(address, bearer=one))
+    for link in links[1:]:
+        await link.send("still")
+        assert await link.receive() == "still"
+    await server.stop()
+
+
+@on_loop
+async def test_it_stops_in_time_and_says_nothing_though_a_handler_takes_its_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def lingers(link: Link) -> None:
+        await link.ended()
+        await asyncio.sleep(60)
+
+    server = Server({"/lingers": lingers}, bearer=None)
+    link = await connect((await server.start()).at("/lingers"))
+    async with asyncio.timeout(10.0):
+        await server.stop()
+        with pytest.raises(LinkLost, match="1001"):
+            await link.receive()
+    assert not caplog.records
+    assert len(asyncio.all_tasks()) <= 2
