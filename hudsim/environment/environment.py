@@ -182,7 +182,7 @@ class Environment:
         self._attach(name, lambda settings: made)
         if made.settings.track_files:
             self._refuse_taken(_TRACKING, {**self._attached, **self._declared})
-            self.initialize(lambda: self._publish_tracking(made))
+            self._up.append(lambda: self._publish_tracking(made))
         self.workspaces[name] = made
         return made
 
