@@ -16,8 +16,8 @@ import os
 import stat
 import struct
 import time
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing itself takes 8 ms
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
