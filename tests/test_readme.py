@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from hudsim.graders.trust import trust_table
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 TASKS = (ROOT / "docs" / "tasks.md").read_text()
+CODING = (ROOT / "docs" / "coding.md").read_text()
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -40,9 +43,11 @@ def run(command: str, folder: Path) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that README and its guides show."""
     path = tmp_path_factory.mktemp("readme")
-    for block in [*blocks("python"), *blocks("python", GUIDE), *blocks("python", TASKS)]:
-        name = block.splitlines()[0].removeprefix("# ")
-        (path / name).write_text(block)
+    pages = (README, GUIDE, TASKS, CODING)
+    for block in [*(block for page in pages for block in blocks("python", page)), *blocks("sh", CODING)]:
+        file = path / block.splitlines()[0].removeprefix("# ")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(block)
     return path
 
 
@@ -52,10 +57,21 @@ def kept(folder: Path) -> None:
     run("-m hudsim.cli eval letters oracle", folder)
 
 
+@pytest.fixture(scope="module")
+def project(folder: Path) -> None:
+    """The coding project that README makes."""
+    run("-m hudsim.cli init words --template coding", folder)
+
+
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("hudsim")])
-def test_a_command_runs(command: str, folder: Path, request: pytest.FixtureRequest) -> None:
-    if command.split()[1] in ("jobs", "show"):
+def test_a_command_runs(command: str, folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    words = command.split()
+    if words[1] in ("jobs", "show"):
         request.getfixturevalue("kept")
+    if words[1:3] == ["eval", "words"]:
+        request.getfixturevalue("project")
+    if words[1] == "init":
+        folder = tmp_path
     assert run(f"-m hudsim.cli {command.removeprefix('hudsim ')}", folder)
 
 
@@ -169,6 +185,25 @@ def test_the_query_that_is_shown_reads_what_was_kept(folder: Path, kept: None) -
 
 def test_the_tests_that_are_shown_pass(folder: Path) -> None:
     run("-m pytest -q test_receipts.py -p no:cacheprovider", folder)
+
+
+@pytest.mark.parametrize(
+    ("agent", "reward"), [("oracle", 1.0), ("noop", 0.0), ("mender.py:mend", 1.0), ("script:mend.sh", 0.0)]
+)
+def test_the_coding_task_that_is_shown_pays_for_what_is_right(agent: str, reward: float, folder: Path) -> None:
+    assert reward_of("shop.py", agent, folder) == reward
+
+
+def test_the_workspace_that_is_shown_works_alone(folder: Path) -> None:
+    assert run("alone.py", folder).splitlines()[:2] == ["['heron', '/workspace', 'agent']", "['notes/a.txt'] heron"]
+
+
+def test_the_attacks_that_are_shown_are_paid_nothing(folder: Path) -> None:
+    run("-m pytest -q test_shop.py -p no:cacheprovider", folder)
+
+
+def test_the_trust_card_that_is_shown_is_the_graders_own() -> None:
+    assert trust_table() in CODING
 
 
 def test_what_is_ones_own_fits_on_a_screen() -> None:

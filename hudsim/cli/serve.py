@@ -113,13 +113,10 @@ def serve(
 
 
 async def _serve_world(endpoint: RobotEndpoint, world: str, settings: dict[str, Any]) -> None:
-    from hudsim.net import Address
-
     with blamed(world, settings):
         await endpoint.start()
     async with endpoint:
-        address = Address.parse(endpoint.capability().url)
-        _announce(world, address, {})
+        _announce(world, endpoint.address, {})
         try:
             raise await endpoint.wait()
         except asyncio.CancelledError:

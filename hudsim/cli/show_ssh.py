@@ -63,6 +63,10 @@ class SshLines:
         typer.echo(ssh_command(capability, binding, keys, program="sftp"))
         return found
 
+    async def changes(self) -> dict[str, Any]:
+        """As the workspace's own."""
+        return await self._workspace.changes()
+
     async def leave(self, owner: object = None) -> None:
         """As the workspace's own."""
         from hudsim.coding.tree import remove_tree

@@ -18,9 +18,11 @@ __all__ = ["Changes"]
 MIB = 1 << 20
 _TEXT = 256 << 10
 """Bytes of a file up to which its text is kept and compared."""
-_KEPT = 32 * MIB
 _MOST = 1000
 _DIFFS = 1 * MIB
+_LINES = 5000
+"""Of a file, up to which it is compared: what somebody hostile writes takes a time that is quadratic in that."""
+_COMPARE_S = 2.0
 _SECRET = (".env", ".pem", ".key", "id_rsa", "id_ed25519")
 _NOISE = {"__pycache__", ".git", ".pytest_cache", "node_modules", ".venv", ".mypy_cache", ".ruff_cache"}
 
@@ -36,43 +38,51 @@ class _Seen:
 class Changes:
     """Of ``root``, since this was made. Blocks for a walk through it: not on the event loop.
 
-    Caches and version control's own folders are left out; of what looks like a secret no text is kept.
+    Caches and version control's own folders are left out; of what looks like a secret no text is kept. ``kept``: bytes
+    of all texts that are; a file beyond that has no diff.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, kept: int = 32 * MIB) -> None:
         self._root = root
+        self._kept = kept
         self._began_s = time.monotonic()
         self._first_seen: dict[tuple[str, tuple[int, int, int] | None], float] = {}
         self._guard = threading.Lock()
-        self._left = _KEPT
+        self._left = kept
         self._before = self._looked({})
         self._now = self._before
 
-    def now(self) -> dict[str, Any]:
-        """``{"changes": […], "left_out": n}``, plain JSON; the changes by path. See ``filetracking/1``."""
+    def now(self, *, most: int = _MOST, diffs: int = _DIFFS) -> dict[str, Any]:
+        """``{"changes": […], "left_out": n}``, plain JSON; the changes by path. See ``filetracking/1``.
+
+        ``most`` files are told of. What would be more than ``diffs`` characters in all, or takes long to compare, is
+        told without its diff.
+        """
         with self._guard:
-            self._left = _KEPT
+            self._left = self._kept
             self._now = now = self._looked({**self._before, **self._now})
             before = self._before
             paths = sorted(path for path in {**before, **now} if before.get(path) != now.get(path))
-            room, found = _DIFFS, []
-            for path in paths[:_MOST]:
-                change = self._change(path, before.get(path), now.get(path))
-                room -= len(change["diff"] or "")
-                found.append(change if room > 0 else {**change, "diff": None})
-            return {"changes": found, "left_out": max(0, len(paths) - _MOST)}
+            until_s, found = time.monotonic() + _COMPARE_S, []
+            for path in paths[:most]:
+                change = self._change(path, before.get(path), now.get(path), compare=time.monotonic() < until_s)
+                size = len(change["diff"] or "")
+                found.append(change if size <= diffs else {**change, "diff": None})
+                diffs -= size if size <= diffs else 0
+            return {"changes": found, "left_out": max(0, len(paths) - most)}
 
-    def _change(self, path: str, before: _Seen | None, now: _Seen | None) -> dict[str, Any]:
+    def _change(self, path: str, before: _Seen | None, now: _Seen | None, *, compare: bool) -> dict[str, Any]:
         kind = "added" if before is None else "removed" if now is None else "modified"
         key = (path, None if now is None else now.mark)
         seen_s = self._first_seen.setdefault(key, time.monotonic() - self._began_s)
+        shown = path.encode(errors="surrogateescape").decode(errors="replace")
         return {
-            "path": path.encode(errors="surrogateescape").decode(errors="replace"),
+            "path": shown,
             "change": kind,
             "size": None if now is None else now.size,
             "mtime_ns": None if now is None else now.mtime_ns,
             "seen_s": round(seen_s, 3),
-            "diff": _diff(path, before, now),
+            "diff": _diff(shown, before, now) if compare else None,
         }
 
     def _looked(self, known: dict[str, _Seen]) -> dict[str, _Seen]:
@@ -113,6 +123,8 @@ def _diff(path: str, before: _Seen | None, now: _Seen | None) -> str | None:
     if old is None or new is None:
         return None
     lines = [text.decode(errors="replace").splitlines(keepends=True) for text in (old, new)]
+    if max(map(len, lines)) > _LINES:
+        return None
     from_name = "/dev/null" if before is None else f"a/{path}"
     to_name = "/dev/null" if now is None else f"b/{path}"
     compared = difflib.unified_diff(lines[0], lines[1], from_name, to_name)

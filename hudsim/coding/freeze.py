@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hudsim.coding.tree import remove_tree, walk_tree
+from hudsim.coding.tree import Shuns, remove_tree, walk_tree
 
 __all__ = ["Frozen", "freeze_tree"]
 
 MIB = 1 << 20
 _PIECE = 1 << 20
+_TOOLS = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _KINDS = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
@@ -45,12 +46,14 @@ class Frozen:
 def freeze_tree(root: Path, folder: Path, patterns: Sequence[str], *, most_files: int, most_bytes: int) -> Frozen:
     """Copy the regular files below ``root`` whose paths match a pattern (``**/*.py``, ``src/*``) into ``folder``.
 
-    Links are not followed, nothing but files is opened, and all files are readable by all afterwards.
+    Links are not followed, nothing but files is opened, and all files are readable by all afterwards. What tools fill
+    (``.git``, ``node_modules``, ``__pycache__``, ``.venv`` and other virtual environments) is left out, unless a
+    pattern names that folder (``.git/**``).
     """
     frozen = Frozen(folder)
     wanted = [_pattern(pattern) for pattern in patterns]
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for parent, name, path, about in walk_tree(root):
+    for parent, name, path, about in walk_tree(root, shuns=_shuns_tools(patterns, frozen.skipped)):
         if stat.S_ISDIR(about.st_mode):
             if path.count("/") == _DEEPEST:
                 frozen.skipped.append((path, f"a folder within {_DEEPEST} others"))
@@ -74,6 +77,30 @@ def freeze_tree(root: Path, folder: Path, patterns: Sequence[str], *, most_files
             frozen.skipped[-1] = ("…", "more was left out")
             break
     return frozen
+
+
+def _shuns_tools(patterns: Sequence[str], skipped: list[tuple[str, str]]) -> Shuns:
+    """Of the folders that tools fill those that no pattern names; they are added to ``skipped``."""
+    named = {part for pattern in patterns for part in pattern.split("/")}
+
+    def shuns(parent: int, name: str, path: str) -> bool:
+        is_tools = name not in named and _is_tools(parent, name)
+        if is_tools:
+            skipped.append((path, "a folder that tools fill, and no pattern names"))
+        return is_tools
+
+    return shuns
+
+
+def _is_tools(parent: int, name: str) -> bool:
+    """Whether it is a folder of :data:`_TOOLS`, or a virtual environment of whatever name."""
+    if name in _TOOLS:
+        return True
+    try:
+        os.stat(f"{name}/pyvenv.cfg", dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 _DEEPEST = 64

@@ -18,6 +18,7 @@ from hudsim.coding.uids import Uid
 from hudsim.errors import SandboxError, UsageError
 
 if TYPE_CHECKING:
+    from hudsim.coding.changes import Changes
     from hudsim.coding.keys import ClientKey
     from hudsim.coding.settings import Settings
 
@@ -39,10 +40,13 @@ class Room:
         Its sandbox, and what belongs to that.
     key
         What opens it over SSH. None: it has not been handed over yet.
+    changes
+        What the agent does to its files. None: as for ``key``.
     """
 
     def __init__(self, settings: Settings, *, root: Path | None = None, uid: Uid | None = None) -> None:
         self.key: ClientKey | None = None
+        self.changes: Changes | None = None
         self._settings = settings
         self._frozen: list[Frozen] = []
         self._numbers = itertools.count(1)
@@ -137,7 +141,8 @@ class Room:
     ) -> Frozen:
         """Kill everything that runs here, let the agent start nothing any more, and copy its files.
 
-        ``files`` are patterns of paths; what is no regular file, or is too much, is left out and named.
+        ``files`` are patterns of paths; what is no regular file, or is too much, is left out and named, and so are
+        folders that tools fill, unless a pattern names them: see :func:`~hudsim.coding.freeze.freeze_tree`.
         """
         self._sealed = True
         await self.box.end_all()

@@ -7,7 +7,6 @@ import contextlib
 import hmac
 import json
 import secrets
-from pathlib import Path
 from typing import Any, Self
 
 from hudsim.coding.changes import Changes
@@ -58,12 +57,9 @@ class TrackingServer:
                 await asyncio.wait(self._serving, timeout=_SHUT_S)
             await server.wait_closed()
 
-    async def track(self, room: str, root: Path) -> str:
-        """From now on, unless it is already; the token that asks for it."""
-        if room not in self._tracked:
-            changes = await asyncio.to_thread(Changes, root)
-            self._tracked[room] = (secrets.token_urlsafe(16), changes)
-        return self._tracked[room][0]
+    def track(self, room: str, changes: Changes) -> str:
+        """Answer for the room's ``changes`` from now on, unless it is done already; the token that asks for it."""
+        return self._tracked.setdefault(room, (secrets.token_urlsafe(16), changes))[0]
 
     def forget(self, room: str) -> None:
         """Its token is worth nothing any more."""

@@ -6,28 +6,33 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["Use", "measure", "own_tree", "remove_tree", "walk_tree"]
+__all__ = ["Shuns", "Use", "measure", "own_tree", "remove_tree", "walk_tree"]
 
 _DEEP, _DEEPEST = 64, 128
 _ENDLESS = 1 << 60
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+Shuns = Callable[[int, str, str], bool]
+"""Whether a folder is not entered: the descriptor of the one it is in, its name, its path from the top."""
+
 Use = tuple[int, int]
 """Bytes on the disk, and number of files and folders."""
 
 
-def walk_tree(folder: Path, *, depth: int = _DEEP) -> Iterator[tuple[int, str, str, os.stat_result]]:
+def walk_tree(
+    folder: Path, *, depth: int = _DEEP, shuns: Shuns = lambda *_: False
+) -> Iterator[tuple[int, str, str, os.stat_result]]:
     """Everything below ``folder``: (descriptor of the folder it is in, its name, its path from ``folder``, what it is).
 
-    No link is followed. A folder comes before what is in it; below ``depth`` folders nothing is entered. What goes
-    away meanwhile is left out.
+    No link is followed. A folder comes before what is in it; below ``depth`` folders nothing is entered, nor what
+    ``shuns`` says. What goes away meanwhile is left out.
     """
     with _opened(folder, None) as top:
         if top is not None:
-            yield from _walk(top, "", depth)
+            yield from _walk(top, "", depth, shuns)
 
 
 def measure(folder: Path, *, most_files: int | None = None) -> Use:
@@ -79,17 +84,17 @@ def remove_tree(folder: Path) -> None:
                 return
 
 
-def _walk(at: int, path: str, depth: int) -> Iterator[tuple[int, str, str, os.stat_result]]:
+def _walk(at: int, path: str, depth: int, shuns: Shuns) -> Iterator[tuple[int, str, str, os.stat_result]]:
     for name in _names(at):
         try:
             about = os.stat(name, dir_fd=at, follow_symlinks=False)
         except OSError:
             continue
         yield at, name, path + name, about
-        if depth and stat.S_ISDIR(about.st_mode):
+        if depth and stat.S_ISDIR(about.st_mode) and not shuns(at, name, path + name):
             with _opened(name, at) as below:
                 if below is not None:
-                    yield from _walk(below, f"{path}{name}/", depth - 1)
+                    yield from _walk(below, f"{path}{name}/", depth - 1, shuns)
 
 
 def _empty(at: int, top: int, depth: int, moved: Iterator[str]) -> bool:

@@ -15,6 +15,7 @@ from hudsim.bridge import Bridge, Episode
 from hudsim.capability import Capability
 from hudsim.coding.bubblewrap import Bind
 from hudsim.coding.card import Card, probe
+from hudsim.coding.changes import Changes
 from hudsim.coding.fixed import FixedRoot
 from hudsim.coding.freeze import Frozen
 from hudsim.coding.identity import SHELL
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from hudsim.coding.ssh import SshServer
 
 __all__ = ["Workspace"]
+
+MIB = 1 << 20
+_KEPT, _KEPT_TRACKED = 4 * MIB, 32 * MIB
+"""Bytes of a room's texts to compare with; every room that is live has its own."""
+_RECORDED_FILES, _RECORDED = 200, 64 << 10
+"""Changed files in a run's record, and characters of their diffs."""
 
 
 class Workspace(Bridge):
@@ -224,6 +231,9 @@ class Workspace(Bridge):
         """What the agent of whose work this is needs to come in: by capability. What the host wrote becomes its own."""
         room = self.room
         await room.hand_over()
+        if room.changes is None:
+            kept = _KEPT if self._tracking is None else _KEPT_TRACKED
+            room.changes = await asyncio.to_thread(Changes, room.root, kept=kept)
         if room.key is None:
             from hudsim.coding.keys import new_client_key
 
@@ -231,8 +241,17 @@ class Workspace(Bridge):
             self._running().register(room.key.public, room)
         found = {name: {"user": room.user, "client_key": room.key.private, "session": room.id, "cwd": room.cwd}}
         if self._tracking is not None:
-            found["filetracking"] = {"token": await self._tracking.track(room.id, room.root)}
+            found["filetracking"] = {"token": self._tracking.track(room.id, room.changes)}
         return found
+
+    async def changes(self) -> dict[str, Any]:
+        """What the agent of whose work this is has done to its files, for a run's record: as ``filetracking/1``
+        tells it, but no more than some; nothing before :meth:`bindings`.
+        """
+        changes = self.room.changes
+        if changes is None:
+            return {"changes": [], "left_out": 0}
+        return await asyncio.to_thread(changes.now, most=_RECORDED_FILES, diffs=_RECORDED)
 
     async def binding(self) -> dict[str, Any]:
         """What :class:`~hudsim.coding.client.SSHClient` needs beside the capability."""

@@ -24,6 +24,7 @@ class Holder(Protocol):
     """Whoever starts episodes: a session's turn."""
 
     held: list[tuple[Attached, Episode]]
+    forfeit: str | None
 
 
 current_holder: ContextVar[Holder | None] = ContextVar("hudsim_current_holder", default=None)
@@ -105,7 +106,10 @@ class Attached:
             which = f"the episode {token!r}" if token is not None else "one episode"
             raise EpisodeOver(f"{self.name}: this session has {len(own)} to be graded, expected {which}")
         holder.held.remove((self, own[0]))
-        return await self._graded(own[0].token)
+        record = await self._graded(own[0].token)
+        if isinstance(record, Mapping) and not record.get("is_error") and str(record.get("end")).startswith("aborted"):
+            holder.forfeit = str(record["end"])
+        return record
 
     async def free(self, episode: Episode) -> None:
         """Give an episode up that nobody will ask for; it is out of ``held`` already."""

@@ -16,6 +16,7 @@ from hudsim.environment.control import PROTOCOL
 from hudsim.environment.forwarder import Forwarder
 from hudsim.environment.gateway import path_of
 from hudsim.errors import ConnectError, HudsimError, LinkLost, TaskError, UnknownName, UsageError, WireError
+from hudsim.given import given_a
 from hudsim.net import Address, RpcClient, connect, host_id
 from hudsim.wire.session import PROTOCOLS
 
@@ -84,9 +85,10 @@ class ControlClient:
             How long the session outlives a link that ends without a goodbye [s].
 
         Raises :class:`~hudsim.errors.ConnectError` and its siblings, :class:`~hudsim.errors.TaskError` for a session
-        that is not there.
+        that is not there, :class:`~hudsim.errors.UsageError` for what is no URL.
         """
-        address = (Address.parse(url) if isinstance(url, str) else url).at("/control")
+        address = Address.parse(url) if isinstance(url, str) else url
+        address = given_a(Address, address, "url", "ws://host:port/?bearer=… or an Address").at("/control")
         client = cls(address, park_s=park_s, reconnect_s=reconnect_s)
         client.session_id = session_id
         await client._dial(timeout_s)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from hudsim.environment.answer import Answer
 from hudsim.environment.reward import evaluation_of
 from hudsim.environment.template import Template
-from hudsim.errors import EpisodeError, HudsimError, LinkError, TaskError, TemplateError, words
+from hudsim.errors import EpisodeError, HudsimError, LinkError, SandboxError, TaskError, TemplateError, words
 from hudsim.graders import EvaluationResult
 from hudsim.loop.bounded import bounded, is_cancellation
 
@@ -100,7 +100,7 @@ class Play:
         """
         if is_cancellation(error):
             raise error
-        if isinstance(error, EpisodeError | LinkError | TaskError) or (
+        if isinstance(error, EpisodeError | LinkError | TaskError | SandboxError) or (
             phase == "start" and isinstance(error, HudsimError)
         ):
             return error

@@ -10,7 +10,7 @@ from hudsim.graders import EvaluationResult, SubScore, Verdict
 from hudsim.graders.number import finite
 from hudsim.robot.ending import CANCELLED
 
-__all__ = ["evaluation_of"]
+__all__ = ["evaluation_of", "forfeited"]
 
 _EXPECTED = (
     "expected a finite number, an EvaluationResult, a SubScore, the record of a bridge's result(), or {'score': number}"
@@ -29,6 +29,18 @@ def evaluation_of(given: Any, template: str) -> EvaluationResult:
     if isinstance(given, Mapping):
         return _of_mapping(given, template)
     return EvaluationResult(reward=_number(given, template))
+
+
+def forfeited(evaluation: EvaluationResult, end: str) -> EvaluationResult:
+    """The evaluation of a task whose episode the policy broke off: no more than 0, whatever the template makes of it.
+
+    Or a policy that gives NaN at once would do better than one that plays on in a world of negative rewards.
+    """
+    if evaluation.isError or evaluation.reward <= 0:
+        return evaluation
+    info = {**evaluation.info, "forfeited": evaluation.reward}
+    words = f"{end}: an episode that the policy broke off is worth no more than 0"
+    return evaluation.model_copy(update={"reward": 0.0, "verdict": None, "content": words, "info": info})
 
 
 def _of_mapping(given: Mapping[str, Any], template: str) -> EvaluationResult:

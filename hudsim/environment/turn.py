@@ -12,6 +12,7 @@ from hudsim.bridge import Episode
 from hudsim.environment.attached import Attached, current_holder
 from hudsim.environment.environment import Environment
 from hudsim.environment.play import CLOSE_S, Play
+from hudsim.environment.reward import forfeited
 from hudsim.errors import HudsimError, TemplateError, words
 from hudsim.loop.bounded import let_go
 
@@ -27,12 +28,15 @@ class Turn:
 
     held
         The episodes that its template has started and not asked the result of.
+    forfeit
+        How an episode ended that the policy broke off. None: none did.
     key
         Names the last call.
     """
 
     def __init__(self, environment: Environment, play: Play) -> None:
         self.held: list[tuple[Attached, Episode]] = []
+        self.forfeit: str | None = None
         self.key: str | None = None
         self.play = play
         self._environment = environment
@@ -118,11 +122,16 @@ class Turn:
 
     async def _grade(self, answer: Any) -> Frame:
         try:
+            told = {name: await workspace.changes() for name, workspace in self._environment.workspaces.items()}
             evaluation = await self.play.grade(answer)
         finally:
             await self._finish()
+        if self.forfeit is not None:
+            evaluation = forfeited(evaluation, self.forfeit)
         try:
             frame = evaluation.to_frame()
+            if changes := {name: one for name, one in told.items() if one["changes"]}:
+                frame["changes"] = changes
             json.dumps(frame)
         except (TypeError, ValueError, RecursionError) as error:
             name = self.play.template.name

@@ -18,6 +18,7 @@ from hudsim.errors import (
     HudsimError,
     LinkError,
     NoTask,
+    SandboxError,
     UsageError,
 )
 from hudsim.eval.access import Access
@@ -177,12 +178,13 @@ class _Rollout:
         run, began_s = self._run, self._run.trace.now_s()
         try:
             frame = await self._bounded(client.grade(run.trace.content), self._limits.grade_s)
+            changes = frame.pop("changes", {})
             evaluation = EvaluationResult.from_frame(frame)
         except _TimeUpError:
             self._settle(Verdict.grade_timeout, self._time_up())
         except _TooLongError:
             self._settle(Verdict.grade_timeout, f"not graded within {self._limits.grade_s:g} s")
-        except (LinkError, EnvironmentFailed, EpisodeError, NoTask) as error:
+        except (LinkError, EnvironmentFailed, EpisodeError, NoTask, SandboxError) as error:
             self._settle(Verdict.infra_error, await self._said(error))
         except HudsimError as error:
             self._settle(Verdict.grader_error, error.message, traceback_of(error))
@@ -192,6 +194,8 @@ class _Rollout:
                 run.verdict = Verdict.failed  # our own link to that host has held: it was the agent that hung up
             if not run.verdict.valid:
                 run.error = "; ".join(filter(None, [evaluation.content or "grading failed", run.error]))
+            for name, told in changes.items():
+                run.record(Step("task", data={"phase": "files", "workspace": name, **told}, started_s=began_s))
             problems = evaluation.problems()
             data = {"phase": "grade", "answer": run.trace.content, "problems": problems}
             run.record(Step("task", data={k: v for k, v in data.items() if v not in (None, [])}, started_s=began_s))

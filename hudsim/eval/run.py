@@ -11,6 +11,7 @@ from hudsim.capability import Capability
 from hudsim.environment.task import Task
 from hudsim.errors import TaskError, UnknownName
 from hudsim.eval.trace import Step, Trace
+from hudsim.given import given_text
 from hudsim.graders import EvaluationResult, Verdict
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class Run:
 
         Raises :class:`~hudsim.errors.UnknownName`, which lists those there are.
         """
+        given_text(name, "capability", "the name of one")
         if name in self.capabilities:
             return self.capabilities[name]
         speaking = [c for c in self.capabilities.values() if name in (c.protocol, c.protocol.partition("/")[0])]

@@ -30,6 +30,11 @@ class RunningWorld(Protocol):
         """Take it down. Idempotent."""
         ...
 
+    @property
+    def address(self) -> Address:
+        """The same place with the token that opens the whole server."""
+        ...
+
     def capability(self) -> Capability:
         """Where agents connect."""
         ...
@@ -98,7 +103,7 @@ class RobotEndpoint(Bridge):
 
     @classmethod
     def remote(cls, url: str, port: int | None = None, *, bearer: str | None = None) -> Self:
-        """Attached to a server that runs already: its URL, or host and port."""
+        """Attached to a server that runs already: its URL (see :attr:`address`), or host and port."""
         address = Address.parse(url) if port is None else Address(url, port, bearer=bearer)
         return cls(world=RemoteWorld(address.url))
 
@@ -113,8 +118,15 @@ class RobotEndpoint(Bridge):
     async def stop(self) -> None:
         await self._world.stop()
 
+    @property
+    def address(self) -> Address:
+        """Where the world is played, with the token that starts and grades episodes too: for whoever runs it, and
+        for :meth:`remote`; never for an agent. After :meth:`start`.
+        """
+        return self._world.address
+
     def capability(self, name: str = "robot") -> Capability:
-        """How an agent reaches the world; ``name`` renames the capability, not its path."""
+        """How an agent reaches the world, to play it and nothing else; ``name`` renames it, not its path."""
         served = self._world.capability()
         return Capability(name, served.protocol, served.url, served.params)
 

@@ -11,6 +11,7 @@ from hudsim.bridge import Episode
 from hudsim.capability import Capability
 from hudsim.errors import EpisodeError
 from hudsim.loop import SimThread
+from hudsim.net import Address
 from hudsim.robot.bridge import RobotBridge
 from hudsim.robot.server import RobotServer
 from hudsim.robot.spec import Serving
@@ -65,6 +66,11 @@ class InlineWorld:
             finally:
                 self._sim.stop()
             await asyncio.to_thread(self._sim.join, _JOIN_S)
+
+    @property
+    def address(self) -> Address:
+        """Where it is served, with the token that opens the whole server."""
+        return self._running().address
 
     def capability(self) -> Capability:
         """Where agents connect."""

@@ -18,12 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hudsim.capability import Capability
 from hudsim.errors import HudsimError, SimFailed
 from hudsim.loop import Pulse, SimThread
 from hudsim.loop.child import SPAWNED, Parent
 from hudsim.loop.run import new_event_loop, own_process
-from hudsim.net import Address
 from hudsim.robot.bridge import RobotBridge
 from hudsim.robot.server import RobotServer
 from hudsim.robot.spec import Serving, WorldSpec
@@ -71,10 +69,10 @@ class _Order:
         said = parent.order
         return cls(said["spec"], Serving(**said["serving"]), Pulse.shared(said["pulse_fd"]), parent)
 
-    def tell(self, capability: Capability) -> None:
+    def tell(self, server: RobotServer) -> None:
         """The world is up."""
-        by_hand = {"url": capability.url, "port": Address.parse(capability.url).port}
-        self.parent.announce(by_hand if self.parent.is_shell else {"capability": capability.to_manifest()})
+        by_hand = {"url": server.address.url, "port": server.address.port}
+        self.parent.announce(by_hand if self.parent.is_shell else {"capability": server.capability().to_manifest()})
 
     def tell_failure(self, error: Exception) -> None:
         """It will not come up."""
@@ -146,7 +144,7 @@ class _LoopThread:
         self._loop.add_reader(self._signals.fileno(), self._on_signal)
         server, how = self._server, self._order.serving
         await server.start(how.host, how.port)
-        self._order.tell(server.capability())
+        self._order.tell(server)
         stopped = asyncio.ensure_future(self._stop.wait())
         hung = asyncio.ensure_future(server.hung.wait())
         await asyncio.wait({stopped, hung}, return_when=asyncio.FIRST_COMPLETED)

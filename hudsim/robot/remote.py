@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hudsim.bridge import Episode
 from hudsim.capability import Capability
-from hudsim.errors import ConnectError, EpisodeError
+from hudsim.errors import ConnectError, EpisodeError, UnknownName, UsageError
 from hudsim.net import Address, RpcClient, connect
 
 __all__ = ["RemoteWorld"]
@@ -19,6 +20,7 @@ class RemoteWorld:
 
     def __init__(self, url: str) -> None:
         self._address = Address.parse(url)
+        self._played = self._address
         self._rpc: RpcClient | None = None
         self._capability: Capability | None = None
 
@@ -29,6 +31,12 @@ class RemoteWorld:
         rpc = RpcClient(await connect(self._address.at("/control")))
         try:
             manifest = await rpc.call("capability", timeout_s=_ANSWER_S)
+        except UnknownName:
+            await rpc.close()
+            raise UsageError(
+                f"{self._address.netloc} serves an environment, not a world alone: `hudsim eval SOURCE AGENT --runtime "
+                "ws://…` drives its tasks"
+            ) from None
         except TimeoutError:
             await rpc.close()
             raise ConnectError(f"{self._address.netloc} said nothing within {_ANSWER_S:g} s; is it hudsim?") from None
@@ -38,7 +46,9 @@ class RemoteWorld:
         self._rpc = rpc
         served = Capability.from_manifest(manifest)
         # The server knows the address that it bound, which may not be how one reaches it from here.
-        url = self._address.at(Address.parse(served.url).path).url
+        there = Address.parse(served.url)
+        self._played = self._address.at(there.path)
+        url = replace(self._played, bearer=there.bearer or self._address.bearer).url
         self._capability = Capability(served.name, served.protocol, url, served.params)
 
     async def stop(self) -> None:
@@ -46,6 +56,11 @@ class RemoteWorld:
         rpc, self._rpc = self._rpc, None
         if rpc is not None:
             await rpc.close()
+
+    @property
+    def address(self) -> Address:
+        """Where it is served, with the token that it was attached with."""
+        return self._played
 
     def capability(self) -> Capability:
         """Where agents connect."""

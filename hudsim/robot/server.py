@@ -10,6 +10,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -42,7 +43,8 @@ class RobotServer:
     name
         The capability's name: agents connect to ``/robot/<name>``.
     bearer
-        The token that admits; None or "" lets everybody in.
+        The token that opens everything here; None or "" lets everybody in. Agents get another one, which opens
+        ``/robot/<name>`` alone.
     autostart
         There is no environment in front: a claim without a token starts an episode by itself, with the seeds
         ``seed, seed + 1, …``.
@@ -102,6 +104,7 @@ class RobotServer:
             max_frame_bytes=max_frame_bytes,
             tls=tls,
         )
+        self._pass = self._net.admit(f"/robot/{name}") if bearer else None
 
     @classmethod
     def of(cls, world: World, sim: SimThread, how: Serving, *, task_args: Mapping[str, Any]) -> Self:
@@ -141,10 +144,15 @@ class RobotServer:
                 async with asyncio.timeout(_CLOSE_S):
                     await asyncio.wrap_future(self._engine.close())
 
+    @property
+    def address(self) -> Address:
+        """Where the world is played, with the token that opens all else too: for its operator, never for an agent."""
+        return self._net.address.at(f"/robot/{self._name}")
+
     def capability(self) -> Capability:
-        """How an agent reaches the world, with its contract."""
+        """How an agent reaches the world, with its contract. Its token opens nothing besides."""
         params = {"contract": self.contract.to_json(), **self._world.params}
-        return Capability(self._name, PROTOCOL, self._net.address.at(f"/robot/{self._name}").url, params)
+        return Capability(self._name, PROTOCOL, replace(self.address, bearer=self._pass).url, params)
 
     # Episodes -------------------------------------------------------------------------------------------------
 

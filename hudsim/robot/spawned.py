@@ -66,8 +66,8 @@ class SpawnedWorld:
             try:
                 manifest = await process.come_up(order, self._start_timeout_s)
                 self._capability = Capability.from_manifest(manifest)
-                address = Address.parse(self._capability.url).at("/control")
-                self._rpc = RpcClient(await connect(address, tls=self._serving.tls_client()))
+                control = self.address.at("/control")
+                self._rpc = RpcClient(await connect(control, tls=self._serving.tls_client()))
             except BaseException:
                 await process.stop()
                 raise
@@ -84,6 +84,11 @@ class SpawnedWorld:
         """Until the process has died by itself; why."""
         assert self._process is not None
         return await self._process.died()
+
+    @property
+    def address(self) -> Address:
+        """Where it is served, with the token that opens the whole server. Changes as :meth:`capability` does."""
+        return dataclasses.replace(Address.parse(self.capability().url), bearer=self._serving.bearer or None)
 
     def capability(self) -> Capability:
         """Where agents connect. Changes when the process is made again."""

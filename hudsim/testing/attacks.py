@@ -30,7 +30,7 @@ class Attack:
     name, kind, what
         ``kind`` is one of shadow, exit, skip, lie, patch, plugin, config, tests, print, write, hang, greed, junk, peek.
     files, links, fifos, folders, bulk
-        What is planted. ``$MODULE`` is the module's name, ``$SOURCE`` the solution's text.
+        What is planted. ``$MODULE`` is the module's name (a package's: its folder's), ``$SOURCE`` the solution's text.
     wrong, right
         By the way in which the tests are run: the verdicts that may come of it with a wrong and with a right solution.
         ``("not stopped",)``: anything may. An empty ``right``: no solution that does this is right.
@@ -51,9 +51,11 @@ class Attack:
     slow: bool = False
 
     def plant(self, folder: Path, *, path: str, source: str) -> None:
-        """Write it into ``folder``, with ``source`` as the solution's file ``path`` (``calc.py``, ``src/calc.py``)."""
+        """Write it into ``folder``, with ``source`` as the solution's file ``path``: ``calc.py``, ``src/calc.py``,
+        ``calc/__init__.py``.
+        """
         place = Path(path)
-        module = place.stem
+        module = (place.parent if place.name == "__init__.py" else place).stem or place.stem
 
         def at(name: str) -> Path:
             name = name.replace("$MODULE", module)

@@ -16,6 +16,13 @@ from typing import Any
 HUDSIM = [sys.executable, "-m", "hudsim.cli"]
 LIMIT_S = 50
 
+_WAITING = [
+    sys.executable,
+    "-c",
+    "import sys, time; import hudsim.cli.main; print(time.monotonic() - float(sys.argv[1]) - time.process_time())",
+]
+"""Prints for how many seconds, of those since the given moment, it did not run."""
+
 
 def hudsim(
     *words: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None
@@ -64,11 +71,18 @@ def serving(*words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]
 
 
 def told(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, float, str]:
-    """Send a signal; the exit code, how many seconds that took, what was on stderr."""
+    """Send a signal; the exit code, how many seconds that took, what was on stderr.
+
+    Off the seconds is what another interpreter, started at the same moment, has to wait for a processor: nothing worth
+    mention on a quiet machine.
+    """
     began = time.monotonic()
     process.send_signal(number)
-    _, errors = process.communicate(timeout=LIMIT_S)
-    return process.returncode, time.monotonic() - began, errors
+    with subprocess.Popen([*_WAITING, str(began)], text=True, stdout=subprocess.PIPE) as beside:
+        _, errors = process.communicate(timeout=LIMIT_S)
+        seconds = time.monotonic() - began
+        waited, _ = beside.communicate(timeout=LIMIT_S)
+    return process.returncode, seconds - float(waited), errors
 
 
 def children(pid: int) -> list[int]:

@@ -47,23 +47,14 @@ def test_half_of_nothing_is_refused():
 """
 
 AGENT = '''
-import asyncio, json
 from hudsim.coding import SSHClient
 
 async def work(run):
-    """Half a fix; notes what filetracking says of it."""
+    """Half a fix."""
     async with await SSHClient.of(run) as shell:
         await shell.run("echo one; echo two >&2; exit 3")
         await shell.run("sleep 60", timeout_s=0.2)
         await shell.write("sums.py", b"def half(n):\\n    return abs(n) // 2\\n")
-    tracking = await run.reach("filetracking")
-    reader, writer = await asyncio.open_connection(*tracking.endpoint)
-    for line in (run.bindings["filetracking"], {"method": "changes"}):
-        writer.write(json.dumps(line).encode() + b"\\n")
-    said = json.loads(await reader.readline())
-    writer.close()
-    await writer.wait_closed()
-    run.note("tool", content="what has changed", data=said)
 '''
 
 

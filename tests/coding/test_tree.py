@@ -117,6 +117,24 @@ def test_freezing_takes_what_the_patterns_say(tmp_path: Path) -> None:
     assert frozen("b.txt", "src/**/*") == ["b.txt", "src/c.py", "src/deep/d.py", "src/e.txt"]
 
 
+def test_freezing_leaves_out_what_tools_fill_unless_a_pattern_names_it(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    paths = (".git/HEAD", "a.py", "own/lib/x.py", "own/pyvenv.cfg", "src/__pycache__/a.pyc", "src/node_modules/m/i.js")
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+
+    def frozen(*patterns: str, most_files: int = 100) -> tuple[list[str], list[str]]:
+        copy = freeze_tree(root, tmp_path / "copy", patterns, most_files=most_files, most_bytes=1 << 20)
+        copy.close()
+        return sorted(copy.files), sorted(path for path, why in copy.skipped if "tools" in why)
+
+    tools = [".git", "own", "src/__pycache__", "src/node_modules"]
+    assert frozen("**/*", most_files=1) == (["a.py"], tools)
+    assert frozen("**/*", "own/**") == (["a.py", "own/lib/x.py", "own/pyvenv.cfg"], [t for t in tools if t != "own"])
+    assert frozen("**/node_modules/**", ".git/*")[0] == [".git/HEAD", "src/node_modules/m/i.js"]
+
+
 def test_freezing_leaves_a_tree_that_has_no_end(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -136,6 +154,25 @@ def test_changes_are_counted_where_they_are_too_many(tmp_path: Path) -> None:
     assert len(told["changes"]) == 1000
     assert told["left_out"] == 100
     assert sum(len(change["diff"] or "") for change in told["changes"]) <= 1 << 20
+
+
+def test_changes_are_told_within_bounds_whatever_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    changes = Changes(tmp_path, kept=100_000)
+    (tmp_path / "a").write_text("2\n")
+    (tmp_path / "b").write_text("x\n" * 6000)
+    (tmp_path / "c").write_text("x" * 90_000)
+    (tmp_path / os.fsdecode(b"d\xff")).write_text("3\n")
+    told = changes.now(most=3, diffs=2000)
+    assert [(change["path"], bool(change["diff"])) for change in told["changes"]] == [
+        ("a", True),
+        ("b", False),
+        ("c", False),
+    ]
+    assert told["left_out"] == 1
+    odd = changes.now()["changes"][3]
+    assert odd["path"] == "d\N{REPLACEMENT CHARACTER}"
+    assert "+++ b/d\N{REPLACEMENT CHARACTER}\n" in odd["diff"]
 
 
 def test_a_change_that_is_taken_back_is_none(tmp_path: Path) -> None:

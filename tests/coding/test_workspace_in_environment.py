@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from hudsim.agents import Noop
 from hudsim.coding import SSHClient, Workspace
 from hudsim.environment import ControlClient, Environment, EnvironmentServer
 from hudsim.errors import EnvironmentFailed, HudsimError, UsageError
+from hudsim.eval import Run, Taskset
 from tests.asyncrun import on_loop
 
 
@@ -227,3 +229,31 @@ async def test_a_machine_without_isolation_starts_no_environment(monkeypatch: py
         patch.setattr(workspace, "probe", leaks)
         with pytest.raises((SandboxError, EnvironmentFailed), match="does not isolate"):
             await environment.start()
+
+
+@on_loop
+async def test_what_an_agent_did_to_its_files_is_in_its_runs_record() -> None:
+    environment, _, _ = adding()
+
+    async def agent(run: Run) -> None:
+        async with await SSHClient.of(run) as shell:
+            await shell.run("echo 8 > m; echo 9 >> n; touch \"$(printf 'odd\\377')\"; mkdir .git; touch .git/HEAD")
+
+    job = await Taskset("adding", [environment.templates["add"](n=7)]).run(agent, runs=None)
+    (run,) = job.runs
+    assert run.reward == 1.0, run.error
+    (step,) = (step for step in run.trace.steps if step.data.get("phase") == "files")
+    assert (step.source, step.data["workspace"], step.data["left_out"]) == ("task", "shell", 0)
+    told = {change["path"]: (change["change"], change["diff"]) for change in step.data["changes"]}
+    assert told == {
+        "m": ("added", "--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n+8\n"),
+        "n": ("modified", "--- a/n\n+++ b/n\n@@ -1 +1 @@\n-7\n\\ No newline at end of file\n+79\n"),
+        "odd\N{REPLACEMENT CHARACTER}": ("added", ""),
+    }
+
+
+@on_loop
+async def test_a_run_whose_files_are_as_they_were_has_no_record_of_them() -> None:
+    environment, _, _ = adding()
+    job = await Taskset("adding", [environment.templates["add"]()]).run(Noop(), runs=None)
+    assert not [step for step in job.runs[0].trace.steps if "changes" in step.data]

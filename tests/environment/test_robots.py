@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hudsim.bridge import Episode
 from hudsim.capability import Capability
 from hudsim.environment import ControlClient, Environment
-from hudsim.errors import EpisodeOver, NoFreeSlot, UsageError
+from hudsim.errors import ContractError, EpisodeOver, NoFreeSlot, UsageError
 from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
 from tests.asyncrun import on_loop
@@ -199,3 +200,36 @@ def test_a_capability_has_one_name_and_a_place() -> None:
         env.add_capability(Capability("odd", "odd/1", "nowhere"))
     with pytest.raises(UsageError, match="expected a RobotBridge"):
         env.robot(dict)  # type: ignore[arg-type]
+
+
+@on_loop
+async def test_an_episode_that_the_policy_broke_off_is_worth_no_more_than_nothing() -> None:
+    env = Environment("generous")
+    card = env.robot(inline(max_ticks=5), name="card")
+
+    @env.template()
+    async def give() -> AsyncGenerator[Any, Any]:
+        await card.reset()
+        yield "take"
+        await card.result()
+        yield 1.0
+
+    async with serving(env) as server, await ControlClient.connect(server.address) as control:
+        started = await control.start("give")
+        token = started["bindings"]["card"]["token"]
+        async with await RobotClient.connect(control.capabilities["card"], token=token) as robot:
+            await robot.get_observation()
+            await robot.send_action(np.full(robot.contract.action.shape or (), np.nan, np.float32))
+            with pytest.raises(ContractError):
+                await robot.get_observation()
+        frame = await control.grade()
+        assert (frame["score"], frame["verdict"]) == (0.0, "failed")
+        assert frame["info"]["forfeited"] == 1.0
+        assert "aborted(contract_violation)" in frame["content"]
+
+
+@on_loop
+async def test_a_world_that_is_none_but_an_environment_says_so() -> None:
+    async with serving(cards()) as server:
+        with pytest.raises(UsageError, match="serves an environment, not a world alone"):
+            await RobotEndpoint.remote(server.address.url).start()

@@ -11,7 +11,7 @@ import pytest
 
 from hudsim.agents import Noop
 from hudsim.capability import Capability
-from hudsim.environment import Environment, Task, load_environment
+from hudsim.environment import ControlClient, Environment, Task, load_environment
 from hudsim.errors import UsageError
 from hudsim.eval import Job, LocalRuntime, Run, Runtime, Shared, Store, SubprocessRuntime, Taskset, Trace
 from hudsim.graders import combine_any
@@ -128,6 +128,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "a capability's port": lambda: Capability.ssh(url="ssh://h:70000", host_pubkey="k"),
     "template 5": lambda: world().find(5),  # type: ignore[arg-type]
     "capability 5": lambda: world().capability(5),  # type: ignore[arg-type]
+    "a run's capability 5": lambda: Run(Task(env="a", id="b"), job_id="j", run_id="r").capability(5),  # type: ignore[arg-type]
     "a task without an id": lambda: Task(env="a"),  # type: ignore[call-arg]
     "a task of 5": lambda: Task(env=5, id="a"),  # type: ignore[arg-type]
     "a task's args": lambda: Task(env="a", id="b", args=5),  # type: ignore[arg-type]
@@ -170,6 +171,14 @@ def test_what_cannot_be_made_is_refused_in_one_line(make: Callable[[], Any]) -> 
         make()
     assert len(refused.value.message.splitlines()) == 1
     assert "got " in refused.value.message or "no " in refused.value.message or "cannot" in refused.value.message
+
+
+@on_loop
+async def test_an_environment_that_cannot_be_dialled_is_refused() -> None:
+    odd: list[Any] = [5, None, b"ws://127.0.0.1:9"]
+    for wrong in odd:
+        with pytest.raises(UsageError, match=r"^url: got .*, expected ws://host:port/"):
+            await ControlClient.connect(wrong)
 
 
 @on_loop

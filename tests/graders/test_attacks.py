@@ -79,6 +79,17 @@ def test_an_attack_is_planted_at_the_solutions_own_place(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["src"]
 
 
+def test_a_solution_that_is_a_package_is_called_as_its_folder(tmp_path: Path) -> None:
+    (attack,) = (one for one in ATTACKS if one.name == "exit-at-import")
+    attack.plant(tmp_path, path="src/sums/__init__.py", source="x = 1")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "src" / "sums" / "__init__.py"]
+    assert (tmp_path / "src" / "sums" / "__init__.py").read_text().startswith("x = 1\nimport os")
+    (attack,) = (one for one in ATTACKS if "test_$MODULE.py" in one.files)
+    attack.plant(tmp_path, path="src/sums/__init__.py", source="x = 1")
+    assert (tmp_path / "test_sums.py").exists()
+    assert not list(tmp_path.rglob("test___init__*"))
+
+
 def test_the_attacks_run_on_a_grader_of_ones_own() -> None:
     """One that pays for everything is found out; one that fails is an error."""
     attacks = [one for one in ATTACKS if one.name in {"exit-at-import", "read-the-caller", "broken-junk"}]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from hudsim.bridge import Episode
-from hudsim.net import Address
 from hudsim.robot.bridge import Array
 from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
@@ -58,7 +57,7 @@ async def play(
 
 async def metric(world: RobotEndpoint, name: str) -> int:
     """One number of the server's ``/metrics``."""
-    address = Address.parse(world.capability().url)
+    address = world.address
     status, body = await get(address, "/metrics", Authorization=f"Bearer {address.bearer}")
     assert status == 200
     found = re.search(rf"^{re.escape(name)} (\d+)$", body, re.MULTILINE)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hudsim.errors import BearerError, ConnectError, FrameTooLarge, LinkLost, NoSuchCapability, WireError
-from hudsim.net import Address, Link, Server
+from hudsim.net import Address, Link, Server, connect
 from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.robot.server import RobotServer
@@ -18,7 +19,7 @@ from hudsim.testing import FaultyLink
 from hudsim.wire.codec import encode
 from tests.asyncrun import on_loop
 from tests.robot.playing import joined, play
-from tests.robot.worlds import Card, inline
+from tests.robot.worlds import Card, inline, spawned
 
 
 @on_loop
@@ -58,7 +59,7 @@ async def test_a_black_hole_is_named_within_the_budget() -> None:
 @on_loop
 async def test_wrong_tokens_and_names_are_typed() -> None:
     async with inline() as world:
-        address = Address.parse(world.capability().url)
+        address = world.address
         with pytest.raises(BearerError):
             await RobotClient.connect(Address(address.host, address.port, address.path, "wrong").url)
         with pytest.raises(NoSuchCapability, match="/robot/robot"):
@@ -134,7 +135,7 @@ async def test_every_wait_ends_when_the_world_is_gone(cut: str) -> None:
 @on_loop
 async def test_an_environment_elsewhere_drives_a_server_that_runs_already() -> None:
     async with inline(num_envs=2) as server:
-        remote = RobotEndpoint.remote(server.capability().url)
+        remote = RobotEndpoint.remote(server.address.url)
         async with remote:
             capability = remote.capability("left_arm")
             assert capability.name == "left_arm"
@@ -152,7 +153,7 @@ async def test_an_environment_elsewhere_drives_a_server_that_runs_already() -> N
 @on_loop
 async def test_a_remote_world_is_reached_as_one_reached_it() -> None:
     async with inline() as server:
-        address = Address.parse(server.capability().url)
+        address = server.address
         async with (
             FaultyLink(address.host, address.port) as link,
             RobotEndpoint.remote(link.through(address.url)) as far,
@@ -160,6 +161,31 @@ async def test_a_remote_world_is_reached_as_one_reached_it() -> None:
             assert Address.parse(far.capability().url).port == link.address.port
             async with joined(far) as (robot, _):
                 assert len(await play(robot, 2)) == 3
+
+
+async def closed_to(url: str) -> None:
+    """``url`` plays its robot and opens nothing else of the server."""
+    address = Address.parse(url)
+    assert address.bearer
+    await (await connect(address)).close()
+    for path in ("/control", "/metrics"):
+        with pytest.raises(BearerError, match="wrong bearer"):
+            await connect(address.at(path))
+
+
+@on_loop
+@pytest.mark.parametrize("make", [inline, spawned])
+async def test_what_agents_are_given_plays_and_neither_starts_nor_grades(make: Callable[..., RobotEndpoint]) -> None:
+    async with make() as world:
+        await closed_to(world.capability().url)
+        assert world.address.bearer != Address.parse(world.capability().url).bearer
+        async with RobotEndpoint.remote(world.address.url) as far:
+            await closed_to(far.capability().url)
+            assert far.address == world.address
+            async with joined(far) as (robot, _):
+                assert len(await play(robot, 2)) == 3
+        with pytest.raises(BearerError, match="wrong bearer"):
+            await RobotEndpoint.remote(world.capability().url).start()
 
 
 @on_loop

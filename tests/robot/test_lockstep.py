@@ -329,7 +329,7 @@ async def test_episodes_that_claims_start_never_bar_an_environment() -> None:
 @on_loop
 async def test_what_an_environment_started_is_freed_when_it_is_gone() -> None:
     async with inline(autostart=True) as world:
-        url = world.capability().url
+        url = world.address.url
         async with RobotEndpoint.remote(url) as gone:
             await gone.reset(seed=1)
             with pytest.raises(NoFreeSlot, match="1 being played"):
