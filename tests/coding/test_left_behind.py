@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -27,7 +28,8 @@ def processes_of(pid: int) -> list[str]:
     in_groups = set()
     for folder in Controllers.found().folders.values():
         for procs in folder.glob(f"hudsim-{pid}-*/cgroup.procs"):
-            in_groups |= set(procs.read_text().split())
+            with contextlib.suppress(OSError):  # it is just being removed, which is only done to an empty one
+                in_groups |= set(procs.read_text().split())
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
