@@ -29,6 +29,8 @@ def crossing(
     with theirs:
         command = [sys.executable, "-I", str(boot.__file__), str(theirs.fileno()), str(folder)]
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "calc"]:
+        del sys.modules[name]  # another test's, in this process
     made = attach(ours, ["calc"], opaque=opaque, timeout_s=timeout_s)
     try:
         yield made
