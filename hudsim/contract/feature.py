@@ -121,6 +121,12 @@ class Feature(Model):
         return self.shape is not None and self.dtype is not None
 
     @property
+    def nbytes(self) -> int:
+        """Size of one such array in bytes. Only once shape and dtype are known."""
+        assert self.shape is not None
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
     def width(self) -> int | None:
         """Length of the last axis, 1 for a 0-d value, None if not known."""
         if self.shape is None:

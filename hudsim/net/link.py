@@ -134,6 +134,12 @@ class Link:
             transport.abort()
 
     @property
+    def same_host(self) -> bool:
+        """Whether its other end seems to be on this host: it has the address that it dialled. A tunnel may have too."""
+        ends = (self._ws.local_address, self._ws.remote_address)
+        return None not in ends and ends[0][0] == ends[1][0]
+
+    @property
     def extensions(self) -> list[Any]:
         """The WebSocket extensions that were agreed on: none, ever."""
         return list(self._ws.protocol.extensions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from types import TracebackType
 from typing import Any, Self
@@ -34,15 +35,13 @@ class RobotClient:
     contract
         What the world says that it shows and takes.
     transport
-        How observations come: ``socket``.
+        How the large arrays of observations come: ``shm``, in memory shared with a world on this host, or ``socket``.
     skipped
         Observations of this episode that were not looked at because a newer one was there.
 
     Every method raises the world's typed error once it has sent one, :class:`~hudsim.errors.LinkLost` once the
     world is gone; nothing waits for ever on a peer that is dead.
     """
-
-    transport = "socket"
 
     def __init__(self, link: Link, session: AgentSession, contract: Contract, params: dict[str, Any]) -> None:
         self.contract = contract
@@ -56,16 +55,23 @@ class RobotClient:
         self._same_clock = greeting is not None and greeting.metadata.get("clock") == clock_id()
         self._realtime = contract.timing.mode == "realtime"
         self._index = -1
-        self._newest = Newest(link) if self._realtime else None
+        self._newest = Newest(link, self._skip) if self._realtime else None
 
     @classmethod
     async def connect(
-        cls, where: Capability | str, *, token: str | None = None, claim: bool = True, timeout_s: float = 10.0
+        cls,
+        where: Capability | str,
+        *,
+        token: str | None = None,
+        claim: bool = True,
+        timeout_s: float = 10.0,
+        shared_memory: bool = True,
     ) -> Self:
         """Dial ``where`` (a capability or its URL) and claim the episode of ``token``.
 
         ``token`` None claims the only episode that waits, or a new one from a server that stands alone.
-        ``claim`` False leaves that to :meth:`claim`. Raises :class:`~hudsim.errors.ConnectError` and its
+        ``claim`` False leaves that to :meth:`claim`. ``shared_memory`` False has all arrays sent through the socket,
+        also on one host. Raises :class:`~hudsim.errors.ConnectError` and its
         siblings within ``timeout_s``.
         """
         url = where if isinstance(where, str) else where.url
@@ -73,7 +79,7 @@ class RobotClient:
         session = AgentSession()
         try:
             async with asyncio.timeout(timeout_s):
-                greeting = session.receive_greeting(await link.receive())
+                greeting = session.receive_greeting(await link.receive(), share=shared_memory)
         except TimeoutError:
             await link.close()
             raise ConnectError(f"{link.peer} accepted but said nothing within {timeout_s:g} s") from None
@@ -86,6 +92,10 @@ class RobotClient:
         if claim:
             await client.claim(token)
         return client
+
+    @property
+    def transport(self) -> str:
+        return "socket" if self._session.ring is None else "shm"
 
     @property
     def rich(self) -> bool:
@@ -148,6 +158,12 @@ class RobotClient:
         if self._newest is not None:
             return await self._newest.take()
         return await self._link.receive(), time.monotonic_ns()
+
+    def _skip(self, frame: bytes | str) -> None:
+        """The world shares memory, and a frame that nobody looks at holds a page of it: it is given back."""
+        if self._session.ring is not None:
+            with contextlib.suppress(HudsimError):
+                self._session.receive(frame)
 
     async def _send(self, frame: bytes) -> None:
         try:

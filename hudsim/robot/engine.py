@@ -14,7 +14,7 @@ from hudsim.robot.ending import TERMINATED, TRUNCATED, End
 from hudsim.robot.plain import plain
 from hudsim.robot.play import Play
 from hudsim.robot.world import Row, World
-from hudsim.wire.session import Peer, encode_observation
+from hudsim.wire.session import Frame, Peer, encode_observation
 
 __all__ = ["Deliver", "Delivery", "Engine"]
 
@@ -28,7 +28,7 @@ class Delivery(NamedTuple):
     slot: int
     token: str
     obs_index: int
-    frame: bytes | None = None
+    frame: Frame | None = None
     result: dict[str, Any] | None = None
     error: HudsimError | None = None
 
@@ -223,6 +223,7 @@ class Engine(ABC, Generic[P]):
             peer=peer,
         )
         play.cadence.stages["encode"].record(self._now() - began_ns)
+        play.by_memory += frame.page is not None
         return Delivery(play.slot, play.token, play.tick, frame, result)
 
     def _failed(self, play: P, error: HudsimError) -> Delivery:

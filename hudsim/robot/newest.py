@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from hudsim.errors import HudsimError
 from hudsim.net import Link
@@ -12,10 +13,13 @@ __all__ = ["Newest"]
 
 
 class Newest:
-    """For a world that sends whether or not it is asked: what is taken is never older than it need be."""
+    """For a world that sends whether or not it is asked: what is taken is never older than it need be.
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    ``on_skip`` gets each frame that was never taken.
+    """
+
+    def __init__(self, link: Link, on_skip: Callable[[bytes | str], object]) -> None:
+        self._link, self._on_skip = link, on_skip
         self._frame: tuple[bytes | str, int] | None = None
         self._ended: HudsimError | None = None
         self._arrived = asyncio.Event()
@@ -44,8 +48,11 @@ class Newest:
     async def _read(self) -> None:
         try:
             while True:
-                self._frame = await self._link.receive(), time.monotonic_ns()
+                frame = await self._link.receive(), time.monotonic_ns()
+                skipped, self._frame = self._frame, frame
                 self._arrived.set()
+                if skipped is not None:
+                    self._on_skip(skipped[0])
         except HudsimError as error:
             self._ended = error
             self._arrived.set()

@@ -8,6 +8,7 @@ from collections import deque
 
 from hudsim.errors import HudsimError
 from hudsim.net import Link
+from hudsim.wire.session import Frame
 
 __all__ = ["CREDIT", "Outbox"]
 
@@ -31,7 +32,7 @@ class Outbox:
         self._link = link
         self._credit = credit
         self._sent: deque[int] = deque()
-        self._waiting: tuple[int, bytes] | None = None
+        self._waiting: tuple[int, Frame] | None = None
         self._queue: deque[bytes | str] = deque()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -44,13 +45,14 @@ class Outbox:
         self._idle.clear()
         self._wake.set()
 
-    def observation(self, index: int, frame: bytes, *, last: bool = False) -> None:
+    def observation(self, index: int, frame: Frame, *, last: bool = False) -> None:
         """Send observation ``index`` if there is credit; else keep it until there is, or a newer one comes."""
         self.skipped += self._waiting is not None
         self._waiting = None
         if self._credit is None or last or len(self._sent) < self._credit:
             self._sent.append(index)
-            self.put(frame)
+            frame.sent()
+            self.put(frame.data)
         else:
             self._waiting = (index, frame)
 
@@ -59,9 +61,12 @@ class Outbox:
         """How many frames wait because the agent does not read."""
         return len(self._queue)
 
-    def send_now(self, frame: bytes) -> bool:
+    def send_now(self, frame: Frame) -> bool:
         """Send an observation from the sim thread, if nothing is before it and there is no credit; whether it was."""
-        return self._credit is None and self._idle.is_set() and self._link.send_now(frame)
+        now = self._credit is None and self._idle.is_set() and self._link.send_now(frame.data)
+        if now:
+            frame.sent()
+        return now
 
     def acknowledge(self, index: int) -> None:
         """The agent has taken observation ``index``, and so every one before it."""

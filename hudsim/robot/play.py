@@ -29,6 +29,8 @@ class Play:
         Who plays it; None: nobody has claimed it yet.
     due
         The action that waits for its step, where a step waits for the action.
+    by_memory
+        Observations whose large arrays went through shared memory.
     """
 
     token: str
@@ -41,6 +43,7 @@ class Play:
     peer: Peer | None = None
     tick: int = 0
     due: Due | None = None
+    by_memory: int = 0
     last_action: Array | None = None
     clipped: Array | None = None
     reward: float = 0.0
@@ -94,6 +97,7 @@ class Play:
             "is_error": end.is_error,
             "message": self.error.message if self.error else None,
             "ticks": self.tick,
+            "by_memory": self.by_memory,
             "total_reward": self.reward,
             "success": success,
             "success_any": self.success_any,
@@ -119,6 +123,7 @@ def lost_record(
         "is_error": end.is_error,
         "message": message,
         "ticks": 0,
+        "by_memory": 0,
         **unknown,
         "info": {},
         "cadence": Cadence().to_json(),

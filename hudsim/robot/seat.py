@@ -107,6 +107,7 @@ class Seat:
                 await self._leave(end, error)
             finally:
                 self._outbox.close()
+                self._session.close()
 
     async def _leave(self, end: End, error: HudsimError | None) -> None:
         """Give the slot up, and say why if there is somebody to tell."""

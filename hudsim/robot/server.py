@@ -29,6 +29,7 @@ from hudsim.robot.slots import Slot, Slots
 from hudsim.robot.spec import Serving
 from hudsim.robot.world import World
 from hudsim.wire.codec import encode
+from hudsim.wire.ring import Ring, room
 from hudsim.wire.session import PROTOCOL, Peer, WorldSession
 
 __all__ = ["RobotServer"]
@@ -82,6 +83,7 @@ class RobotServer:
         self._skipped = self._ticks = 0
         self._autostart, self._next_seed = autostart, seed
         self._task_args = dict(task_args)
+        self._shown_bytes = room(feature.nbytes for feature in world.contract.observations.values())
         self._watchdog_s = watchdog_s
         self._watch: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -328,13 +330,16 @@ class RobotServer:
     # What is served -------------------------------------------------------------------------------------------
 
     async def _seat(self, link: Link) -> None:
-        seat = Seat(self, link, WorldSession(self._greeting))
+        seat = Seat(self, link, self._session(link))
         self._seats.add(seat)
         try:
             await seat.serve()
         finally:
             self._seats.discard(seat)
             self._skipped += seat.skipped
+
+    def _session(self, link: Link) -> WorldSession:
+        return WorldSession(self._greeting, Ring.create(self._shown_bytes) if link.same_host else None)
 
     async def _control(self, link: Link) -> None:
         async def capability() -> dict[str, Any]:

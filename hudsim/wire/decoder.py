@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import reprlib
 import struct
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,19 +45,29 @@ _LENGTHS = {
     )
     for at, number in enumerate(numbers)
 }
+_PLACES = (0xCD, 0xCE, 0xCF)  # a place in shared memory, in place of the data
 _MARKERS = {name.encode(): name for name in (ARRAY, SCALAR, "data", "dtype", "shape")}
 _MARK = ARRAY_HEAD[1:]
 _TAILS = {DTYPE_KEY + b"\xa3" + name.encode() + SHAPE_KEY: dtype for name, dtype in DTYPES.items()}
 _TAIL = len(next(iter(_TAILS)))
 
 
-def decode(data: Buffer, *, copy: bool = False, limits: Limits = DEFAULT) -> Any:
+class Shared(Protocol):
+    """Memory that the writer of a message shares with its reader."""
+
+    def find(self, place: int, dtype: np.dtype[Any], shape: Sequence[int], size: int) -> Array:
+        """The array of ``size`` bytes at ``place``. Raises :class:`~hudsim.errors.DecodeError` if that is none."""
+        ...
+
+
+def decode(data: Buffer, *, copy: bool = False, limits: Limits = DEFAULT, shared: Shared | None = None) -> Any:
     """The message in ``data``.
 
     Arrays are read-only and of native byte order: views into ``data``, except those whose dtype does not allow
     their place there (not aligned, not native), which are copied. With ``copy`` each is writable and owns its
-    memory. A bytearray or memoryview, which its owner may write to, is copied first. Raises
-    :class:`DecodeError` for all that is not exactly one message within ``limits``.
+    memory. A bytearray or memoryview, which its owner may write to, is copied first. An array whose ``data`` is its
+    place in ``shared`` is a view there. Raises :class:`DecodeError` for all that is not exactly one message within
+    ``limits``.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise DecodeError(f"got {type(data).__name__}, expected bytes")
@@ -64,7 +75,7 @@ def decode(data: Buffer, *, copy: bool = False, limits: Limits = DEFAULT) -> Any
     if size > limits.max_bytes:
         raise DecodeError(f"got a message of {size} bytes, expected at most {limits.max_bytes}")
     try:
-        value, end = _Reader(bytes(data), copy, limits).value(0, 0)
+        value, end = _Reader(bytes(data), copy, limits, shared).value(0, 0)
     except (IndexError, struct.error):
         raise DecodeError(f"got a message that breaks off after {size} bytes, expected the whole") from None
     except UnicodeDecodeError as error:
@@ -81,10 +92,10 @@ class _Reader:
     past the end raises IndexError or struct.error.
     """
 
-    __slots__ = ("copy", "data", "left", "limits", "size")
+    __slots__ = ("copy", "data", "left", "limits", "shared", "size")
 
-    def __init__(self, data: bytes, copy: bool, limits: Limits) -> None:
-        self.data, self.size, self.copy, self.limits = data, len(data), copy, limits
+    def __init__(self, data: bytes, copy: bool, limits: Limits, shared: Shared | None) -> None:
+        self.data, self.size, self.copy, self.limits, self.shared = data, len(data), copy, limits, shared
         self.left = limits.max_items
 
     def value(self, pos: int, depth: int) -> tuple[Any, int]:
@@ -198,7 +209,12 @@ class _Reader:
         """
         data = self.data
         code = data[pos]
-        if code == 0xC4:
+        place = None
+        if code in _PLACES and self.shared is not None:
+            unpack, width = _NUMBERS[code]
+            place = unpack(data, pos + 1)[0]
+            start, size = pos + 1, width
+        elif code == 0xC4:
             start, size = pos + 2, data[pos + 1]
         elif code == 0xC5:
             start, size = pos + 3, _U16(data, pos + 1)[0]
@@ -229,7 +245,7 @@ class _Reader:
             else:
                 return None
             shape.append(dim)
-        return self.build(dtype, shape, data, start, size), pos
+        return (self.build(dtype, shape, data, start, size) if place is None else self.found(dtype, shape, place)), pos
 
     def numpy(self, items: dict[str, Any]) -> Any:
         """The array or scalar that a map stands for."""
@@ -245,12 +261,19 @@ class _Reader:
         if marker == SCALAR:
             return _scalar(dtype, data)
         shape = items["shape"]
-        if not isinstance(data, bytes) or not isinstance(shape, list):
+        placed = type(data) is int and self.shared is not None
+        if not (isinstance(data, bytes) or placed) or not isinstance(shape, list):
             got = f"data of type {type(data).__name__}, shape of type {type(shape).__name__}"
             raise DecodeError(f"got an array with {got}, expected bytes and list")
         if len(shape) > MAX_DIMS or any(type(dim) is not int or dim < 0 for dim in shape):
             raise DecodeError(f"got shape {reprlib.repr(shape)}, expected at most {MAX_DIMS} non-negative integers")
-        return self.build(dtype, shape, data, 0, len(data))
+        return self.found(dtype, shape, data) if placed else self.build(dtype, shape, data, 0, len(data))
+
+    def found(self, dtype: np.dtype[Any], shape: list[int], place: int) -> Array:
+        """The array of that dtype and shape at ``place`` in the shared memory."""
+        assert self.shared is not None
+        array = self.shared.find(place, dtype, shape, math.prod(shape) * dtype.itemsize)
+        return self.owned(array) if self.copy or not dtype.isnative else array
 
     def build(self, dtype: np.dtype[Any], shape: list[int], data: bytes, start: int, size: int) -> Array:
         """The array of ``size`` bytes of ``data`` from ``start``, if that is what ``shape`` takes."""
@@ -260,12 +283,14 @@ class _Reader:
         if size == 0 and math.prod(dim for dim in shape if dim) * dtype.itemsize > self.limits.max_bytes:
             raise DecodeError(f"got an empty array of shape {reprlib.repr(shape)}, expected shorter axes")
         array: Array = np.ndarray(shape, dtype, data, start)
-        if self.copy:
-            return array.astype(dtype.type)
-        if dtype.itemsize > 1 and not (dtype.isnative and array.flags.aligned):
-            array = array.astype(dtype.type)
-            array.flags.writeable = False
-        return array
+        usable = dtype.itemsize == 1 or (dtype.isnative and array.flags.aligned)
+        return array if usable and not self.copy else self.owned(array)
+
+    def owned(self, array: Array) -> Array:
+        """A copy of native byte order, which is writable if copies were asked for."""
+        own: Array = array.astype(array.dtype.type)
+        own.flags.writeable = self.copy
+        return own
 
 
 def _scalar(dtype: np.dtype[Any], value: Any) -> Any:

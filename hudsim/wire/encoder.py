@@ -28,6 +28,7 @@ from hudsim.wire.format import (
     Array,
 )
 from hudsim.wire.mirror import reorder
+from hudsim.wire.ring import LARGE, Page
 
 __all__ = ["encode"]
 
@@ -39,7 +40,7 @@ _SMALL = 4096  # bytes: below it tobytes() is quicker than handing out a buffer
 _4GIB = 1 << 32
 
 
-def encode(message: Any) -> bytes:
+def encode(message: Any, page: Page | None = None) -> bytes:
     """One frame of ``message``: None, bool, int, float, str, bytes, list, tuple, dict with str keys, numpy arrays
     and scalars, in one another.
 
@@ -47,8 +48,11 @@ def encode(message: Any) -> bytes:
     is equal, but a tuple is then a list, and an ``np.float64`` (it is a float) a float. Raises :class:`WireError`,
     which names the place, for what is not carried: other types, dtypes and keys, integers beyond 64 bits, more
     depth than the default ``max_depth``.
+
+    With a ``page`` of memory that the reader maps too, arrays of ``LARGE`` bytes and more go there as long as there
+    is room, and the frame holds their places.
     """
-    out = _Parts()
+    out = _Parts(page)
     try:
         _write(out, message, 0)
     except _NotCarried as error:
@@ -59,11 +63,12 @@ def encode(message: Any) -> bytes:
 class _Parts(list[Any]):
     """The pieces of a frame; ``moved`` are the places of arrays that are not in the wire's order yet."""
 
-    __slots__ = ("moved",)
+    __slots__ = ("moved", "page")
 
-    def __init__(self) -> None:
+    def __init__(self, page: Page | None) -> None:
         super().__init__()
         self.moved: list[int] = []
+        self.page = page
 
 
 class _NotCarried(Exception):
@@ -154,6 +159,9 @@ def _write_other(out: _Parts, value: Any, depth: int) -> None:
 
 def _write_array(out: _Parts, array: Array) -> None:
     head, tail, swapped = _envelope(array.dtype, array.shape)
+    if out.page is not None and array.nbytes >= LARGE and (place := out.page.place(array)) is not None:
+        out += (ARRAY_HEAD, _int(place), tail)
+        return
     body: Array | bytes = array
     if array.nbytes <= _SMALL:
         body = (array if swapped is None else array.astype(swapped)).tobytes()

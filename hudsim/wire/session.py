@@ -8,7 +8,7 @@ served as *openpi/0*: the same observations without the extra keys, errors as te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hudsim.errors import HudsimError, WireError, from_wire
 from hudsim.wire.codec import decode, encode
+from hudsim.wire.ring import LARGE, Page, Ring
 from hudsim.wire.usual import UsualActions
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "AgentSession",
     "Claim",
     "End",
+    "Frame",
     "Greeting",
     "Heard",
     "Peer",
@@ -53,10 +55,14 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What the agent's end asked for with its claim. ``hudsim/1`` peers get ``truncated, success, meta``."""
+    """What the agent's end asked for with its claim. ``hudsim/1`` peers get ``truncated, success, meta``.
+
+    ``ring`` is the memory that it shares with the world; None: none, all goes through the socket.
+    """
 
     protocol: str = PROTOCOL_V0
     accept: Mapping[str, Any] = field(default_factory=dict)
+    ring: Ring | None = None
     rich: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,11 +112,12 @@ class WorldSession:
 
     ``receive`` turns a frame into a :class:`Claim`, :class:`Actions`, :class:`Ack` or :class:`End`;
     ``ended`` and ``closed`` tell it what happened to the episode. ``late`` counts frames for an episode that
-    was over already: a race, not an error.
+    was over already: a race, not an error. ``ring`` is memory to offer to the peer; None: none.
     """
 
-    def __init__(self, greeting: Mapping[str, Any]) -> None:
+    def __init__(self, greeting: Mapping[str, Any], ring: Ring | None = None) -> None:
         self.state = State.IDLE
+        self._ring = ring
         self.peer = Peer()
         self.late = 0
         self._greeting = greeting
@@ -125,7 +132,8 @@ class WorldSession:
 
     def greeting(self) -> bytes:
         """The first frame: protocol, contract, limits, and that a claim is required."""
-        return encode({"protocol": PROTOCOL, "claim_required": True, **self._greeting})
+        shared = {} if self._ring is None else {"shm": self._ring.offer}
+        return encode({"protocol": PROTOCOL, "claim_required": True, **shared, **self._greeting})
 
     def receive(self, frame: bytes | str) -> Claim | Actions | Ack | End:
         """What the peer's frame says. Raises :class:`WireError` if it is not legal now."""
@@ -135,7 +143,7 @@ class WorldSession:
                 return Actions(known[0], self._token, known[1])
         if self.state is State.CLOSED:
             raise WireError("got a frame on a session that is closed")
-        event = _parse(frame)
+        event = _parse(frame, self.peer.ring)
         following = WORLD_TRANSITIONS[self.state].get(type(event))
         if following is None:
             raise WireError(f"got a {_word(event)} while an episode is running on this connection, expected actions")
@@ -145,9 +153,28 @@ class WorldSession:
             self.late += 1
         if isinstance(event, Claim):
             self._claimed_once = True
+            event = Claim(event.token, self._met(event.peer))
             self.peer = event.peer
         self.state = following
         return event
+
+    def _met(self, peer: Peer) -> Peer:
+        """The peer, with the ring if it has found it. Nobody can attach after that, nor one that did not want it."""
+        if self._ring is None:
+            return peer
+        self._ring.shut()
+        if peer.rich and peer.accept.get("shm") is True:
+            return replace(peer, ring=self._ring)
+        self._ring = None
+        return peer
+
+    def close(self) -> None:
+        """The connection is gone, and the memory that was shared with it let go of. Idempotent."""
+        self.state = State.CLOSED
+        self.peer = replace(self.peer, ring=None)
+        if self._ring is not None:
+            self._ring.shut()
+            self._ring = None
 
     def ended(self) -> None:
         """The episode is over; the connection may claim the next one."""
@@ -166,6 +193,21 @@ class WorldSession:
         return encode({"error": body})
 
 
+class Frame(NamedTuple):
+    """An observation's bytes, and the page of shared memory that holds its large arrays (None: they are in it).
+
+    A frame that is dropped gives its page back; one that is :meth:`sent` leaves that to its reader.
+    """
+
+    data: bytes
+    page: Page | None = None
+
+    def sent(self) -> None:
+        """It is on its way: only the other end gives the page back now."""
+        if self.page is not None:
+            self.page.sent()
+
+
 def encode_observation(
     data: Mapping[str, Array],
     *,
@@ -175,15 +217,18 @@ def encode_observation(
     success: bool | None,
     meta: Mapping[str, Any],
     peer: Peer,
-) -> bytes:
+) -> Frame:
     """One observation as a frame for ``peer``: flat, its features beside the wire's own keys.
 
-    An openpi/0 peer knows only ``terminated``, so a time limit ends its episode by that key.
+    Large arrays go to a page of the peer's ring, if it has one and a page is free. An openpi/0 peer knows only
+    ``terminated``, so a time limit ends its episode by that key.
     """
     if not peer.rich:
-        return encode({**data, "terminated": terminated or truncated, "reward": reward})
+        return Frame(encode({**data, "terminated": terminated or truncated, "reward": reward}))
     outcome = {"terminated": terminated, "truncated": truncated, "reward": reward, "success": success}
-    return encode({**data, **outcome, "meta": meta})
+    page = None if peer.ring is None else peer.ring.pages.take()
+    frame = encode({**data, **outcome, "meta": meta}, page)
+    return Frame(frame, page if page is not None and page.used else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +242,8 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """An observation as the agent's end received it; the arrays are read-only views of the frame.
+    """An observation as the agent's end received it; the arrays are read-only views of the frame,
+    or of memory that the world shares, which stays as it is as long as they are held.
 
     ``data`` {feature: array}, ``reward`` of the last tick, ``success`` None where the world does not say,
     ``meta`` as in the design of the wire ({} from an openpi/0 world). ``result`` is the finished episode's
@@ -224,31 +270,34 @@ class Heard:
 
 
 class AgentSession:
-    """The agent's end of one connection."""
+    """The agent's end of one connection. ``ring`` is the memory that it shares with the world; None: none."""
 
     def __init__(self) -> None:
         self.greeting: Greeting | None = None
+        self.ring: Ring | None = None
 
     @property
     def rich(self) -> bool:
         """Whether the world speaks hudsim/1."""
         return self.greeting is not None and self.greeting.protocol == PROTOCOL
 
-    def receive_greeting(self, frame: bytes | str) -> Greeting:
-        """The world's first frame. Raises :class:`WireError` if it is none."""
+    def receive_greeting(self, frame: bytes | str, *, share: bool = True) -> Greeting:
+        """The world's first frame; with ``share``, attach to the memory that it offers. Raises :class:`WireError`."""
         message = _decoded(frame)
         protocol = message.get("protocol", PROTOCOL_V0)
         if protocol not in (PROTOCOL, PROTOCOL_V0):
             raise WireError(f"the world speaks {protocol!r}, expected {PROTOCOL!r} or {PROTOCOL_V0!r}")
         contract = message.get("contract", {})
         self.greeting = Greeting(protocol, contract if isinstance(contract, Mapping) else {}, message)
+        if share and self.rich:
+            self.ring = Ring.attach(message.get("shm"))
         return self.greeting
 
     def claim(self, token: str | None) -> bytes:
         """The claim for ``token``, asking for hudsim/1 where the world offers it."""
         message: dict[str, Any] = {"claim": token}
         if self.rich:
-            message["accept"] = {"protocol": PROTOCOL}
+            message["accept"] = {"protocol": PROTOCOL} | ({} if self.ring is None else {"shm": True})
         return encode(message)
 
     def actions(self, array: Array, *, episode: str | None, obs_index: int | None) -> bytes:
@@ -260,7 +309,11 @@ class AgentSession:
             message["episode"] = episode
         if obs_index is not None:
             message["obs_index"] = obs_index
-        return encode(message)
+        page = self.ring.back.take() if self.ring is not None and message["actions"].nbytes >= LARGE else None
+        frame = encode(message, page)
+        if page is not None:
+            page.sent()
+        return frame
 
     def ack(self, obs_index: int) -> bytes:
         """That observation ``obs_index`` has been taken."""
@@ -272,7 +325,7 @@ class AgentSession:
 
     def receive(self, frame: bytes | str) -> Heard:
         """An observation (or the result alone). Raises the typed error that the world sent, or :class:`WireError`."""
-        message = _decoded(frame)
+        message = _decoded(frame, self.ring)
         if "error" in message:
             raise _remote_error(message["error"])
         meta = _map(message, "meta") or {}
@@ -290,10 +343,10 @@ class AgentSession:
         )
 
 
-def _parse(frame: bytes | str) -> Claim | Actions | Ack | End:
+def _parse(frame: bytes | str, ring: Ring | None) -> Claim | Actions | Ack | End:
     if isinstance(frame, str):
         raise WireError(f"got a text frame {frame[:60]!r}, expected a binary msgpack frame")
-    message = decode(frame)
+    message = decode(frame, shared=ring)
     if not isinstance(message, dict):
         raise WireError(f"got a {type(message).__name__}, expected a map")
     if "actions" in message:
@@ -302,6 +355,8 @@ def _parse(frame: bytes | str) -> Claim | Actions | Ack | End:
             array = np.asarray(array)
         if not isinstance(array, np.ndarray | np.generic):
             raise WireError(f"actions: got {_kind(array)}, expected an array (msgpack-numpy)")
+        if ring is not None:  # before it is checked: its sender can still write there
+            array = np.array(array)
         return Actions(np.asarray(array), _text(message, "episode"), _index(message, "obs_index", optional=True))
     if "claim" in message:
         return Claim(_text(message, "claim"), _peer(message.get("accept")))
@@ -371,11 +426,11 @@ def _word(event: Claim | Actions | Ack | End) -> str:
     return type(event).__name__.lower()
 
 
-def _decoded(frame: bytes | str) -> dict[str, Any]:
+def _decoded(frame: bytes | str, ring: Ring | None = None) -> dict[str, Any]:
     if isinstance(frame, str):
         name, _, message = frame.partition(": ")
         raise from_wire(name, message) if message and name.isidentifier() else HudsimError(f"the world says: {frame}")
-    message = decode(frame)
+    message = decode(frame, shared=ring)
     if not isinstance(message, dict):
         raise WireError(f"got {_kind(message)} from the world, expected a map")
     return message

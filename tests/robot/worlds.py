@@ -17,7 +17,7 @@ from hudsim.robot.bridge import Array, Observation, RobotBridge
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.robot.spec import WorldSpec
 
-__all__ = ["Card", "Cards", "Discrete", "GilHang", "HudPair", "SlowReset", "inline", "spawned", "spec"]
+__all__ = ["Card", "Cards", "Discrete", "GilHang", "Grid", "HudPair", "SlowReset", "inline", "spawned", "spec"]
 
 SMALL: dict[str, Any] = {"width": 32, "height": 32, "cameras": 1, "state": 5}
 
@@ -156,6 +156,33 @@ def spawned(kind: type[RobotBridge] = Card, **options: Any) -> RobotEndpoint:
     """The same in a process of its own."""
     serving = {name: options.pop(name) for name in list(options) if name in _SERVING}
     return RobotEndpoint.spawn(spec(kind, **options), **serving)
+
+
+class Grid(RobotBridge):
+    """An action of 80×80 numbers, of which the observation is the sum."""
+
+    def __init__(self) -> None:
+        self.contract = Contract.load(
+            {
+                "schema": "hudsim/1",
+                "control_rate": 50.0,
+                "features": {
+                    "sum": {"role": "observation", "dtype": "float64", "shape": [1]},
+                    "map": {"role": "observation", "dtype": "float32", "shape": [80, 80]},
+                    "action": {"role": "action", "dtype": "float32", "shape": [80, 80]},
+                },
+            }
+        )
+        self._action: Array = np.zeros((1, 80, 80), np.float32)
+
+    def reset(self) -> str:
+        return "add"
+
+    def step(self, action: Array) -> None:
+        self._action = action
+
+    def get_observation(self) -> Observation:
+        return Observation({"sum": np.array([[self._action.sum(dtype=np.float64)]]), "map": self._action})
 
 
 class Forks(Card):
