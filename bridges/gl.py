@@ -9,13 +9,14 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from hudsim.errors import UsageError
 
-__all__ = ["gl_available", "gl_backend", "gl_problem", "gl_renderer", "is_software", "make_current"]
+__all__ = ["gl_available", "gl_backend", "gl_problem", "gl_renderer", "is_software", "make_current", "top_row_first"]
 
-_GL_RENDERER = 0x1F01
+_GL_RENDERER, _PACK_INVERT = 0x1F01, 0x8758
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software")
 _OSMESA = ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")
 _REMEDY = "on Debian and Ubuntu: apt-get install libegl1 libgl1 libgl1-mesa-dri; or go on without cameras: --no-cameras"
@@ -115,6 +116,23 @@ def gl_problem() -> str | None:
     except Exception as error:  # noqa: BLE001  each backend fails with a class of its own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0].rstrip(".")
     return f"no OpenGL to render with (MUJOCO_GL={gl_backend()}: {reason}); {_REMEDY}"
+
+
+@functools.cache
+def top_row_first() -> Callable[[bool], None] | None:
+    """What has this thread's context read images from their top row on, or (False) as OpenGL does, from the bottom.
+
+    None: the driver cannot (Mesa can: ``GL_MESA_pack_invert``); images are to be turned over then. Set it back after
+    each read: what else renders in this process shares the context.
+    """
+    make_current()
+    from OpenGL import GL
+
+    names = {GL.glGetStringi(GL.GL_EXTENSIONS, i) for i in range(int(GL.glGetIntegerv(GL.GL_NUM_EXTENSIONS)))}
+    if b"GL_MESA_pack_invert" not in names:
+        return None
+    store = GL.glPixelStorei
+    return lambda first: store(_PACK_INVERT, first)
 
 
 def gl_available() -> bool:

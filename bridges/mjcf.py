@@ -98,7 +98,6 @@ class MjcfBridge(RobotBridge):
         if wanted:
             apply_profile(self.model, profile)
             self._cameras = Cameras(self.model, wanted, width, height)
-        self._frames = {name: np.zeros((height, width, 3), np.uint8) for name in wanted}
         self.contract = Contract.load(self._document(control_rate))
 
     def randomise(self, rng: np.random.Generator) -> None:
@@ -132,9 +131,10 @@ class MjcfBridge(RobotBridge):
         model, data = self.model, self.data
         state = [*data.qpos[model.jnt_qposadr[self._joints]], *data.qvel[model.jnt_dofadr[self._joints]]]
         observed: dict[str, Array] = {}
-        for name, frame in self._frames.items():
-            if self._cameras is not None:
-                observed[f"observation/{name}"] = self._cameras.render(data, name, frame)[np.newaxis]
+        if self._cameras is not None:
+            for name in self._cameras.names:
+                image = self._cameras.render(data, name, self.out(f"observation/{name}"))
+                observed[f"observation/{name}"] = image[np.newaxis]
         if state:
             observed["observation/state"] = np.array([state], np.float32)
         if model.nsensordata:
@@ -164,10 +164,11 @@ class MjcfBridge(RobotBridge):
 
     def _document(self, control_rate: float) -> dict[str, Any]:
         model, observed = self.model, {}
-        for name, frame in self._frames.items():
-            if name in _OWN:
-                raise UsageError(f"a camera called {name!r}: observation/{name} is taken; rename it in the file")
-            observed[f"observation/{name}"] = _observation(frame.shape, "uint8", type="rgb")
+        if self._cameras is not None:
+            for name in self._cameras.names:
+                if name in _OWN:
+                    raise UsageError(f"a camera called {name!r}: observation/{name} is taken; rename it in the file")
+                observed[f"observation/{name}"] = _observation(self._cameras.shape, "uint8", type="rgb")
         if self._joints:
             names = [_name(model.joint(j).name, "joint", j) for j in self._joints]
             units = [_SCALAR[int(model.jnt_type[j])] for j in self._joints]

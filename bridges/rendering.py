@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hudsim.bridges.gl import gl_available, gl_backend, gl_problem, gl_renderer, is_software, make_current
+from hudsim.bridges.gl import (
+    gl_available,
+    gl_backend,
+    gl_problem,
+    gl_renderer,
+    is_software,
+    make_current,
+    top_row_first,
+)
 from hudsim.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -87,6 +95,7 @@ class Cameras:
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._pixels: NDArray[np.uint8] = np.empty((height, width, 3), np.uint8)
         self._context: Any = _context(model, width, height)
+        self._upright = top_row_first()
 
     @property
     def names(self) -> list[str]:
@@ -118,11 +127,22 @@ class Cameras:
         every = mujoco.mjtCatBit.mjCAT_ALL.value
         mujoco.mjv_updateScene(self._model, data, self._option, None, self._views[name], every, self._scene)
         mujoco.mjr_render(self._rect, self._scene, self._context)
-        mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
-        upright = self._pixels[::-1]  # OpenGL's first row is the bottom
-        if out is None:
-            return upright.copy()
-        np.copyto(out, upright, casting="no")
+        return self._read(np.empty(self.shape, np.uint8) if out is None else out)
+
+    def _read(self, out: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """What was drawn, straight into ``out`` if the driver and ``out`` allow it."""
+        import mujoco
+
+        fits = out.shape == self.shape and out.dtype == np.uint8 and out.flags.c_contiguous
+        if fits and self._upright is not None:
+            self._upright(True)
+            try:
+                mujoco.mjr_readPixels(out, None, self._rect, self._context)
+            finally:
+                self._upright(False)
+        else:
+            mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
+            np.copyto(out, self._pixels[::-1], casting="no")  # OpenGL's first row is the bottom
         return out
 
     def close(self) -> None:

@@ -106,7 +106,6 @@ class ArmBridge(VectorRobotBridge):
         self._first = [self._scene(slot) for slot in range(n)]
         self._parts: list[dict[str, float]] = [{} for _ in range(n)]
         self._changed = np.ones(n, np.bool_)  # since its cameras were rendered
-        self._images: dict[str, NDArray[np.uint8]] = {}
 
     def reset(  # type: ignore[override]
         self, slots: Sequence[int], seeds: Sequence[int | None], *, difficulty: str = "medium"
@@ -190,7 +189,7 @@ class ArmBridge(VectorRobotBridge):
     def get_observation(self) -> Observation:
         data: dict[str, Array] = {}
         if self._size is not None:
-            data |= {f"observation/{camera}": image for camera, image in self._render(self._size).items()}
+            data |= self._render(self._size)
         data["observation/state"] = self._joint_vectors(self._physics.qpos)
         data["observation/velocity"] = self._joint_vectors(self._physics.qvel)
         if self._privileged:
@@ -221,19 +220,23 @@ class ArmBridge(VectorRobotBridge):
             data["observation/target_pos"] = self._targets.astype(np.float32)
         return data
 
-    def _render(self, size: tuple[int, int]) -> dict[str, NDArray[np.uint8]]:
-        """The images [N, H, W, 3] of all slots; only those that changed are drawn anew."""
+    def _render(self, size: tuple[int, int]) -> dict[str, Any]:
+        """The images of all slots, N of [H, W, 3] a camera; only those that changed are drawn anew.
+
+        One that did not change has not been stepped, so that nobody is shown it.
+        """
         width, height = size
         if self._cameras is None:
             apply_profile(self._world.model)
             self._cameras = Cameras(self._world.model, CAMERAS, width, height)
-            self._images = {name: np.zeros((self.num_envs, height, width, 3), np.uint8) for name in CAMERAS}
-        for slot in np.flatnonzero(self._changed):
-            data = self._physics.data(int(slot))
-            for name in CAMERAS:
-                self._cameras.render(data, name, self._images[name][slot])
+        features = {name: f"observation/{name}" for name in CAMERAS}
+        images = {feature: [self.out(feature, slot) for slot in range(self.num_envs)] for feature in features.values()}
+        for slot in map(int, np.flatnonzero(self._changed)):
+            data = self._physics.data(slot)
+            for name, feature in features.items():
+                self._cameras.render(data, name, images[feature][slot])
         self._changed[:] = False
-        return self._images
+        return images
 
     def results(self, slot: int) -> dict[str, Any]:
         return dict(self._parts[slot])

@@ -6,16 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hudsim.contract import Contract
+from hudsim.errors import UnknownName
+from hudsim.wire.ring import LARGE, Page
 
-__all__ = ["Array", "Observation", "RobotBridge", "VectorRobotBridge"]
+__all__ = ["Array", "Observation", "Pages", "RobotBridge", "VectorRobotBridge"]
 
 Array = NDArray[Any]
+Pages: TypeAlias = Mapping[int, Page | None]
+"""By slot, where its agent reads: memory that a bridge may write its observation to. None: there is none."""
 
 
 @dataclass
@@ -23,7 +27,7 @@ class Observation:
     """What N worlds show after one control tick. Every array's first axis is the world, N = ``num_envs``.
 
     data
-        ``{feature name: array [N, ...]}``, as the contract says.
+        ``{feature name: array [N, ...]}``, as the contract says; instead of such an array also a list of N arrays.
     terminated, truncated
         bool [N]: the task itself is over; the episode was cut off (time limit) though it is not. None: no.
     reward
@@ -34,7 +38,7 @@ class Observation:
         Plain values for the record, one dict for all worlds.
     """
 
-    data: dict[str, Array]
+    data: Mapping[str, Any]
     terminated: Array | None = None
     truncated: Array | None = None
     reward: Array | None = None
@@ -57,6 +61,8 @@ class RobotBridge(ABC):
         Sent to every client with the contract; plain JSON.
     num_envs
         How many worlds ``step`` advances at once. Leave it 1: ``hudsim serve --num-envs N`` makes N bridges.
+    pages
+        Set by the server while :meth:`get_observation` runs: what :meth:`out` gives of.
     total_reward, success, terminated
         Read by :meth:`result` when ``get_observation`` returns the bare pair; ``step`` keeps them.
     """
@@ -67,6 +73,7 @@ class RobotBridge(ABC):
     total_reward: float = 0.0
     success: bool = False
     terminated: bool = False
+    pages: Pages = MappingProxyType({})
     made_with: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -93,6 +100,29 @@ class RobotBridge(ABC):
 
         The arrays may be reused by the next ``step``: they are copied before it is called.
         """
+
+    def out(self, name: str, slot: int = 0) -> Array:
+        """An array to write feature ``name`` of ``slot`` into, of its shape and dtype, instead of making one.
+
+        Where the slot's agent is on this host it is memory that the agent reads, so that an image is written once and
+        never copied. Ask in :meth:`get_observation`, write all of it, show it as that slot's row, and let go of it:
+        what stands in it is undefined, and the next tick's is another. Elsewhere it is kept for the purpose.
+        Raises :class:`~hudsim.errors.UnknownName` for what is no observation of a contract that says all shapes.
+        """
+        shapes = self.__dict__.get("_shapes")
+        if shapes is None:
+            self._shapes = shapes = _shapes(Contract.load(self.contract))
+        if name not in shapes:
+            raise UnknownName("observation", name, shapes)
+        shape, dtype, size = shapes[name]
+        page = self.pages.get(slot) if size >= LARGE else None
+        room = None if page is None else page.room(shape, dtype)
+        if room is not None:
+            return room
+        own: dict[tuple[str, int], Array] = self.__dict__.setdefault("_own", {})
+        if (name, slot) not in own:
+            own[name, slot] = np.empty(shape, dtype)
+        return own[name, slot]
 
     def close(self) -> None:
         """Free what the bridge holds. Called once, on the sim thread."""
@@ -131,3 +161,12 @@ class VectorRobotBridge(RobotBridge):
     def results(self, slot: int) -> dict[str, Any]:
         """As :meth:`RobotBridge.result`, of one slot."""
         return {}
+
+
+def _shapes(contract: Contract) -> dict[str, tuple[tuple[int, ...], np.dtype[Any], int]]:
+    """Shape, dtype and bytes of each observation that the contract says them of."""
+    return {
+        name: (feature.shape, np.dtype(feature.dtype), feature.nbytes)
+        for name, feature in contract.observations.items()
+        if feature.shape is not None and feature.complete
+    }

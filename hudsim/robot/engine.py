@@ -14,6 +14,7 @@ from hudsim.robot.ending import TERMINATED, TRUNCATED, End
 from hudsim.robot.plain import plain
 from hudsim.robot.play import Play
 from hudsim.robot.world import Row, World
+from hudsim.wire.ring import Page
 from hudsim.wire.session import Frame, Peer, encode_observation
 
 __all__ = ["Deliver", "Delivery", "Engine"]
@@ -116,7 +117,7 @@ class Engine(ABC, Generic[P]):
             return
         play.peer = peer
         try:
-            delivery = self._shown(play, play.first, {"prompt": play.prompt}, self._now())
+            delivery = self._shown(play, play.first, {"prompt": play.prompt}, self._now(), peer.page())
         except Exception as error:  # noqa: BLE001 - whatever a bridge may have shown
             delivery = self._failed(play, _worlds_fault(error))
         self._deliver([delivery])
@@ -166,7 +167,8 @@ class Engine(ABC, Generic[P]):
         started_ns = self._now()
         failures = self.world.step({play.slot: action.action for play, action in due})
         stepped_ns = self._now()
-        seen = self.world.observe([play.slot for play, _ in due if play.slot not in failures])
+        pages = {play.slot: play.peer.page() for play, _ in due if play.peer is not None}
+        seen = self.world.observe([play.slot for play, _ in due if play.slot not in failures], pages)
         seen_ns = self._now()
         out = []
         for play, action in due:
@@ -181,12 +183,12 @@ class Engine(ABC, Generic[P]):
             if action.received_ns is not None:
                 cadence.stages["apply"].record(started_ns - action.received_ns)
             try:
-                out.append(self._ticked(play, action, outcome, stepped_ns))
+                out.append(self._ticked(play, action, outcome, stepped_ns, pages.get(play.slot)))
             except Exception as error:  # noqa: BLE001 - whatever a bridge may have shown
                 out.append(self._failed(play, _worlds_fault(error)))
         self._deliver(out)
 
-    def _ticked(self, play: P, action: Due, row: Row, sim_ns: int) -> Delivery:
+    def _ticked(self, play: P, action: Due, row: Row, sim_ns: int, page: Page | None) -> Delivery:
         play.tick += 1
         play.last_action = action.action
         play.account(row)
@@ -196,9 +198,9 @@ class Engine(ABC, Generic[P]):
         if action.obs_index is not None:
             meta["action_age_ticks"] = play.tick - 1 - action.obs_index
             play.cadence.age_ticks.record(meta["action_age_ticks"])
-        return self._shown(play, row, meta, sim_ns)
+        return self._shown(play, row, meta, sim_ns, page)
 
-    def _shown(self, play: P, row: Row, meta: dict[str, Any], sim_ns: int) -> Delivery:
+    def _shown(self, play: P, row: Row, meta: dict[str, Any], sim_ns: int, page: Page | None) -> Delivery:
         """The play's newest observation as a frame; with the record if it is the last."""
         peer = play.peer or Peer()
         if peer.rich:
@@ -221,6 +223,7 @@ class Engine(ABC, Generic[P]):
             success=row.success,
             meta=meta,
             peer=peer,
+            page=page,
         )
         play.cadence.stages["encode"].record(self._now() - began_ns)
         play.by_memory += frame.page is not None

@@ -11,13 +11,14 @@ import traceback
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from hudsim.contract import Checks, Contract
 from hudsim.errors import ContractError, HudsimError, NoFreeSlot, SimDiverged, SimFailed, UnknownName, UsageError
-from hudsim.robot.bridge import Array, Observation, RobotBridge, VectorRobotBridge
+from hudsim.robot.bridge import Array, Observation, Pages, RobotBridge, VectorRobotBridge
 
 __all__ = ["BatchWorld", "Row", "SeparateWorlds", "VectorWorld", "World", "make_world", "reset_arguments"]
 
@@ -25,6 +26,7 @@ __all__ = ["BatchWorld", "Row", "SeparateWorlds", "VectorWorld", "World", "make_
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+_NO_PAGES: Pages = MappingProxyType({})
 _NOT_RUN = (types.CoroutineType, types.GeneratorType)  # what an `async def` or a `yield` gives instead of running
 
 
@@ -66,8 +68,11 @@ class World(ABC):
         """Advance the slots named by a tick; what went wrong, by slot."""
 
     @abstractmethod
-    def observe(self, slots: Sequence[int]) -> dict[int, Row | HudsimError]:
-        """What the slots show now, checked against the contract; what went wrong stands in a row's place."""
+    def observe(self, slots: Sequence[int], pages: Pages = _NO_PAGES) -> dict[int, Row | HudsimError]:
+        """What the slots show now, checked against the contract; what went wrong stands in a row's place.
+
+        ``pages`` are those of the slots' agents that a bridge may write to (None: it cannot).
+        """
 
     @abstractmethod
     def result(self, slot: int) -> dict[str, Any]:
@@ -130,11 +135,11 @@ class SeparateWorlds(World):
                 failures[slot] = error
         return failures
 
-    def observe(self, slots: Sequence[int]) -> dict[int, Row | HudsimError]:
+    def observe(self, slots: Sequence[int], pages: Pages = _NO_PAGES) -> dict[int, Row | HudsimError]:
         rows: dict[int, Row | HudsimError] = {}
         for slot in slots:
             try:
-                rows[slot] = self.row(self._eyes[slot].see(), 0)
+                rows[slot] = self.row(self._eyes[slot].see({0: pages.get(slot)}), 0)
             except HudsimError as error:
                 rows[slot] = error
         return rows
@@ -157,9 +162,9 @@ class _OneBridge(World):
         self._whole = bridge
         self._eye = _Eye(bridge)
 
-    def observe(self, slots: Sequence[int]) -> dict[int, Row | HudsimError]:
+    def observe(self, slots: Sequence[int], pages: Pages = _NO_PAGES) -> dict[int, Row | HudsimError]:
         try:
-            observation = self._eye.see()
+            observation = self._eye.see(pages)
         except HudsimError as error:
             return dict.fromkeys(slots, error)
         return {slot: self.row(observation, slot) for slot in slots}
@@ -295,9 +300,13 @@ class _Eye:
         bridge.total_reward, bridge.success, bridge.terminated = 0.0, False, False
         self._total = 0.0
 
-    def see(self) -> Observation:
+    def see(self, pages: Pages = _NO_PAGES) -> Observation:
         """What the bridge shows now. Raises :class:`SimFailed`."""
-        seen: object = _guarded(self._bridge.get_observation)
+        self._bridge.pages = pages
+        try:
+            seen: object = _guarded(self._bridge.get_observation)
+        finally:
+            self._bridge.pages = _NO_PAGES
         if isinstance(seen, Observation):
             return seen
         if not isinstance(seen, tuple) or len(seen) != 2 or not isinstance(seen[0], Mapping):
@@ -361,8 +370,14 @@ def _closed(bridge: RobotBridge) -> None:
 
 def _rows(data: Mapping[str, Any], index: int, count: int) -> dict[str, Array]:
     """Row ``index`` of each array. One without the slot axis is every slot's, as HUD's bridges may leave it out."""
-    arrays = {name: np.asarray(array) for name, array in data.items()}
-    return {name: np.asarray(a[index]) if a.ndim and len(a) == count else a for name, a in arrays.items()}
+    return {name: _row_of(array, index, count) for name, array in data.items()}
+
+
+def _row_of(array: Any, index: int, count: int) -> Array:
+    if type(array) is list and len(array) == count and all(isinstance(row, np.ndarray) for row in array):
+        return np.asarray(array[index])
+    whole = np.asarray(array)
+    return np.asarray(whole[index]) if whole.ndim and len(whole) == count else whole
 
 
 def _nth(name: str, values: Any, index: int, count: int) -> Any:

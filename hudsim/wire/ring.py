@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -129,29 +130,44 @@ class Pages:
 class Page:
     """A page that is being filled with the large arrays of one frame.
 
-    It is free again when it is dropped, unless it was :meth:`sent`: then when the other end lets go of it.
+    It is free again when it is dropped, unless it was :meth:`sent`: then when the other end lets go of it. ``used``:
+    the frame has arrays in it.
     """
 
-    __slots__ = ("_end", "_free", "_memory", "_next", "_start")
+    __slots__ = ("_end", "_free", "_memory", "_next", "_rooms", "used")
 
     def __init__(self, memory: memoryview, start: int, size: int, free: functools.partial[None]) -> None:
         self._memory = memory
-        self._start, self._next, self._end = start, start, start + size
+        self._next, self._end = start, start + size
+        self._rooms: list[tuple[Array, int]] = []
+        self.used = False
         self._free: functools.partial[None] | None = free
 
-    def place(self, array: Array) -> int | None:
-        """Copy ``array`` into the page, in C order and little-endian; its place. None: there is no room."""
-        place = self._next
-        if place + array.nbytes > self._end:
+    def room(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array | None:
+        """An array in the page that is still to be written; None: there is no room for it."""
+        size, place = math.prod(shape) * dtype.itemsize, self._next
+        if place + size > self._end:
             return None
-        reorder(array, np.ndarray(array.shape, array.dtype.newbyteorder("<"), self._memory, place))
-        self._next = place + _line(array.nbytes)
-        return place
+        array: Array = np.ndarray(shape, dtype, self._memory, place)
+        self._rooms.append((array, place))
+        self._next = place + _line(size)
+        return array
 
-    @property
-    def used(self) -> bool:
-        """Whether anything stands in it."""
-        return self._next > self._start
+    def place(self, array: Array) -> int | None:
+        """Where ``array`` stands in the page, little-endian and in C order. One that is no :meth:`room` of it is copied
+        there; None: there is no room for it.
+        """
+        for own, place in self._rooms:
+            if (array is own or array.base is own) and array.shape == own.shape and array.flags.c_contiguous:
+                self.used = True
+                return place
+        place = self._next
+        room = self.room(array.shape, array.dtype.newbyteorder("<"))
+        if room is None:
+            return None
+        reorder(array, room)
+        self.used = True
+        return place
 
     def sent(self) -> None:
         """The other end gives it back."""

@@ -68,6 +68,10 @@ class Peer:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rich", self.protocol == PROTOCOL)
 
+    def page(self) -> Page | None:
+        """A page for the next observation; None: no memory is shared, or none of it free."""
+        return None if self.ring is None else self.ring.pages.take()
+
 
 class Claim(NamedTuple):
     """The agent claims the episode of ``token``; None: the only one there is, or a new one."""
@@ -217,16 +221,16 @@ def encode_observation(
     success: bool | None,
     meta: Mapping[str, Any],
     peer: Peer,
+    page: Page | None,
 ) -> Frame:
     """One observation as a frame for ``peer``: flat, its features beside the wire's own keys.
 
-    Large arrays go to a page of the peer's ring, if it has one and a page is free. An openpi/0 peer knows only
-    ``terminated``, so a time limit ends its episode by that key.
+    Large arrays go to ``page``, which is of the peer's ring; None: it has none, or none is free. An openpi/0 peer
+    knows only ``terminated``, so a time limit ends its episode by that key.
     """
     if not peer.rich:
         return Frame(encode({**data, "terminated": terminated or truncated, "reward": reward}))
     outcome = {"terminated": terminated, "truncated": truncated, "reward": reward, "success": success}
-    page = None if peer.ring is None else peer.ring.pages.take()
     frame = encode({**data, **outcome, "meta": meta}, page)
     return Frame(frame, page if page is not None and page.used else None)
 

@@ -77,8 +77,8 @@ def test_images_have_the_size_that_was_asked_for() -> None:
     bridge.reset([0], [0])
     data = bridge.get_observation().data
     for camera in ("scene", "wrist"):
-        image = data[f"observation/{camera}"]
-        assert image.shape == (1, 64, 96, 3)
+        (image,) = data[f"observation/{camera}"]
+        assert image.shape == (64, 96, 3)
         assert image.dtype == np.uint8
         assert image.std() > 10  # something is to be seen
         assert bridge.contract.features[f"observation/{camera}"].shape == (64, 96, 3)
@@ -178,7 +178,7 @@ def test_a_slot_is_the_same_whatever_the_others_do() -> None:
 def test_idle_slots_keep_their_picture() -> None:
     bridge = ArmBridge("lift", width=64, height=64, num_envs=2)
     bridge.reset([0, 1], [1, 2])
-    before = bridge.get_observation().data["observation/scene"].copy()
+    before = np.stack(bridge.get_observation().data["observation/scene"])
     for command in actions(3, 15, HOME.tolist() + [0.08]):
         bridge.step(np.tile(command, (2, 1)), np.array([True, False]))
     after = bridge.get_observation().data["observation/scene"]

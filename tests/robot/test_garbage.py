@@ -42,7 +42,7 @@ class Garbage(TestCardBridge):
             return seen
         return {
             "no data": Observation(None),  # type: ignore[arg-type]
-            "ragged": Observation({"observation/state": [[1.0], [1.0, 2.0]]}),  # type: ignore[dict-item]
+            "ragged": Observation({"observation/state": [[1.0], [1.0, 2.0]]}),
             "empty flags": Observation(seen.data, terminated=np.array([])),
             "words": Observation(seen.data, reward=["a lot"]),  # type: ignore[arg-type]
             "nothing": None,

@@ -17,7 +17,7 @@ from hudsim.robot.bridge import Array, Observation, RobotBridge
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.robot.spec import WorldSpec
 
-__all__ = ["Card", "Cards", "Discrete", "GilHang", "Grid", "HudPair", "SlowReset", "inline", "spawned", "spec"]
+__all__ = ["Card", "Cards", "Discrete", "Draws", "GilHang", "Grid", "HudPair", "SlowReset", "inline", "spawned", "spec"]
 
 SMALL: dict[str, Any] = {"width": 32, "height": 32, "cameras": 1, "state": 5}
 
@@ -183,6 +183,42 @@ class Grid(RobotBridge):
 
     def get_observation(self) -> Observation:
         return Observation({"sum": np.array([[self._action.sum(dtype=np.float64)]]), "map": self._action})
+
+
+class Draws(RobotBridge):
+    """An image full of the tick's number, drawn into :meth:`out`; where that is not shown, a copy of it is.
+
+    ``lent`` says whether it was drawn into memory of an agent's.
+    """
+
+    def __init__(self, *, show_every: int = 1) -> None:
+        self.contract = Contract.load(
+            {
+                "schema": "hudsim/1",
+                "control_rate": 50.0,
+                "features": {
+                    "image": {"role": "observation", "type": "rgb", "dtype": "uint8", "shape": [100, 100, 3]},
+                    "lent": {"role": "observation", "dtype": "int64", "shape": [1]},
+                    "action": {"role": "action", "dtype": "float32", "shape": [1]},
+                },
+            }
+        )
+        self._show_every = show_every
+        self._tick = 0
+
+    def reset(self) -> str:
+        self._tick = 0
+        return "draw"
+
+    def step(self, action: Array) -> None:
+        self._tick += 1
+
+    def get_observation(self) -> Observation:
+        image = self.out("image")
+        image[:] = self._tick
+        lent = self.pages.get(0) is not None
+        shown = image if self._tick % self._show_every == 0 else image.copy()
+        return Observation({"image": shown[np.newaxis], "lent": np.array([[lent]], np.int64)})
 
 
 class Forks(Card):

@@ -119,10 +119,10 @@ def test_a_frame_that_is_dropped_unsent_gives_its_page_back() -> None:
     peer = Peer("hudsim/1", ring=world)
     plain: dict[str, Any] = {"terminated": False, "truncated": False, "reward": 0.0, "success": None, "meta": {}}
     for _ in range(100):
-        assert encode_observation({"camera": CAMERA}, peer=peer, **plain).page is not None
+        assert encode_observation({"camera": CAMERA}, peer=peer, page=peer.page(), **plain).page is not None
     for _ in range(100):
-        assert encode_observation({"state": STATE}, peer=peer, **plain).page is None
-    kept = [encode_observation({"camera": CAMERA}, peer=peer, **plain) for _ in range(100)]
+        assert encode_observation({"state": STATE}, peer=peer, page=peer.page(), **plain).page is None
+    kept = [encode_observation({"camera": CAMERA}, peer=peer, page=peer.page(), **plain) for _ in range(100)]
     assert sum(frame.page is not None for frame in kept) == world.pages.geometry[0]
 
 
