@@ -13,7 +13,9 @@ _STAGES = {
     "step": "the simulator advances",
     "render": "it makes the observation, cameras included",
     "encode": "check and serialise",
+    "compress": "cameras encoded, beside the simulator",
     "wire": "ready to send → received",
+    "decompress": "cameras decoded, beside the agent",
     "adapt": "the policy's adapter",
     "infer": "the policy's model",
     "apply": "action arrived → its step starts",
@@ -34,6 +36,8 @@ def rate_lines(cadence: Mapping[str, Any], *, realtime: bool) -> list[tuple[str,
         lines.append(("missed", f"{missed} deadlines ({missed / (ticks + missed):.2%})"))
     if (late := cadence["late_us"]) is not None:
         lines.append(("lateness", "  ".join(f"{q} {late[q] / 1e3:.3f}" for q in ("p50", "p99", "max")) + " ms"))
+    if (size := cadence["frame_bytes"]) is not None:
+        lines.append(("frames", f"{size['p50'] / 1e3:.1f} kB an observation (p50), {size['max'] / 1e3:.1f} at most"))
     if realtime:
         lines.append(("starved", f"{cadence['starved']} ticks without an action"))
         lines.append(("unused", f"{cadence['stale']} stale chunks, {cadence['skipped']} skipped observations"))

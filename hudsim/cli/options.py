@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from hudsim.cli.output import reserve_stdout
+from hudsim.contract.encoding import PATTERN
 from hudsim.errors import SimFailed, UsageError
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Watchdog",
     "World",
     "blamed",
+    "read_encodings",
     "read_settings",
     "typed",
 ]
@@ -95,6 +97,22 @@ def read_settings(words: Iterable[str] | None) -> dict[str, Any]:
         except (ValueError, RecursionError):  # no JSON, or none that can be read
             settings[key] = value
     return settings
+
+
+def read_encodings(words: Iterable[str] | None) -> dict[str, str]:
+    """``camera=encoding`` words as a dict; an encoding alone is for all cameras, ``*``.
+
+    Raises :class:`~hudsim.errors.UsageError` for what is no encoding and for a camera given twice.
+    """
+    encodings: dict[str, str] = {}
+    for word in words or []:
+        camera, _, encoding = word.rpartition("=")
+        if re.fullmatch(PATTERN, encoding) is None:
+            raise UsageError(f"--encode {word}: got {encoding!r}, expected raw, jpeg or jpeg:QUALITY (1 to 100)")
+        if (camera or "*") in encodings:
+            raise UsageError(f"--encode {word}: {camera or 'all cameras'} had an encoding already")
+        encodings[camera or "*"] = encoding
+    return encodings
 
 
 def typed(context: typer.Context) -> Iterator[tuple[str, str, Any]]:

@@ -24,7 +24,8 @@ def print_report(report: RunReport) -> None:
     """The run on stdout: how it went, how the rate was kept, where the time went, what was kept."""
     console = stdout()
     names = f"[bold]{plain(report.world)}[/] · policy [bold]{plain(report.policy)}[/]"
-    console.print(f"{names} · {report.mode} · {report.transport}")
+    encodings = "".join(f" · {plain(camera)} {plain(word)}" for camera, word in report.encodings.items())
+    console.print(f"{names} · {report.mode} · {report.transport}{encodings}")
     cadence = report.cadence.summary()
     summary = columns(_name="left", _words="left")
     for name, words in [*_outcome(report), *rate_lines(cadence, realtime=report.mode == "realtime")]:

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hudsim.cli.options import Cameras, Mode, Rate, Seed, Settings, Watchdog, blamed, read_settings, typed
+from hudsim.cli.options import (
+    Cameras,
+    Mode,
+    Rate,
+    Seed,
+    Settings,
+    Watchdog,
+    blamed,
+    read_encodings,
+    read_settings,
+    typed,
+)
 from hudsim.cli.output import say
 from hudsim.cli.show_ssh import SshLines, started
 from hudsim.errors import UsageError
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 _ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - what was asked for is looked at, not bound here
-_WORLDS_OWN = ("num_envs", "mode", "rate", "seed", "cameras", "privileged", "watchdog", "tls_cert", "tls_key")
+_WORLDS_OWN = ("num_envs", "mode", "rate", "seed", "cameras", "encode", "privileged", "watchdog", "tls_cert", "tls_key")
 
 Target = Annotated[
     str,
@@ -57,6 +68,14 @@ def serve(
     rate: Rate = None,
     seed: Seed = 0,
     cameras: Cameras = None,
+    encode: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[CAMERA=]ENCODING",
+            help="A world: how images reach agents on other hosts: raw, jpeg or jpeg:QUALITY.",
+            show_default="as its contract says",
+        ),
+    ] = None,
     privileged: Annotated[
         bool, typer.Option("--privileged", help="A world: show what a real robot would not have.")
     ] = False,
@@ -100,6 +119,7 @@ def serve(
         num_envs=num_envs,
         mode=mode,
         rate_hz=rate,
+        encode=read_encodings(encode),
         host=host,
         port=port,
         bearer=bearer,

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from hudsim.contract.arrays import Array
 from hudsim.contract.check import Checks
 from hudsim.contract.difference import difference
+from hudsim.contract.encoding import encodable
 from hudsim.contract.example import example
 from hudsim.contract.feature import Feature
 from hudsim.contract.fill import filled_features
@@ -179,11 +180,23 @@ class Contract(Model):
 
         A contract that names no observation takes over all of ``data``.
         """
-        known: dict[str, Any] = {key: getattr(self, key) for key in type(self).model_fields}
+        known = _fields(self)
         if self.control_rate is None:
             known["control_rate"] = control_rate
         known["features"] = filled_features(self.features, data)
         return type(self)(**known)
+
+    def encoded(self, asked: Mapping[str, str]) -> Contract:
+        """With cameras that cross a link as ``asked``: {camera: encoding}, as a feature's ``encoding`` says it.
+
+        A camera is a feature's name, or the last part of one (``scene`` of ``observation/scene``); ``*`` is all that
+        can be encoded. Raises :class:`~hudsim.errors.UnknownName` for what is no such camera.
+        """
+        features: dict[str, Any] = dict(self.features)
+        for camera, encoding in asked.items():
+            for name in encodable(self.observations, camera):
+                features[name] = {**_fields(self.features[name]), "encoding": encoding}
+        return type(self)(**{**_fields(self), "features": features})
 
     def compile(self) -> Checks:
         """The checkers that run every tick. Raises ``ContractError`` if a shape or dtype is not known yet."""
@@ -214,6 +227,11 @@ def _parsed(source: str | Path) -> Any:
         got = str(source) if isinstance(source, Path) else f"text that starts {text[:40]!r}"
         hint = str(error) if isinstance(source, Path) else f"{error}; give a Path for a file"
         raise ContractError("contract", got=got, expected="a JSON document", hint=hint) from None
+
+
+def _fields(model: Model) -> dict[str, Any]:
+    """A model's values, as the keywords of another."""
+    return {key: getattr(model, key) for key in type(model).model_fields}
 
 
 def _plain(model: Model) -> dict[str, Any]:

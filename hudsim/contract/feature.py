@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, field_validator, model_validator
 
 from hudsim.contract.bounds import bounds
+from hudsim.contract.encoding import ENCODABLE, PATTERN, RAW, settled
 from hudsim.contract.refusal import Model, nearest, refuse
 
 __all__ = ["DTYPES", "IMAGE_TYPES", "Feature", "Limits", "default_hold"]
@@ -22,6 +23,7 @@ _MOST_NUMBERS = {"observation": 2**28, "action": 2**20}
 """A document comes from a peer: what it can make this process allocate has an end."""
 _MOST_AXES = 32
 _CHANNELS = {"rgb": (3,), "bgr": (3,), "gray": (None, 1), "depth": (None, 1)}
+_LONGEST_SIDE = 65500  # of a JPEG, as its libraries have it
 _ZERO_WHEN_STARVED = {"del", "delta", "vel", "rotvel", "velocity", "twist", "eff", "effort", "torque", "acc"}
 
 
@@ -86,6 +88,10 @@ class Feature(Model):
         False: the values may hold infinities and NaN (depth, lidar). Observations only.
     privileged
         A real robot would not have it; adapters leave it out unless asked.
+    encoding
+        How an image (rgb, bgr or gray, of uint8) crosses a link that is not local: ``raw``, or ``jpeg`` with a
+        quality from 1 to 100, as in ``jpeg:75`` (``jpeg`` alone is ``jpeg:90``). What arrives has the same shape,
+        dtype and order of channels; jpeg loses detail. Between processes of one host every image is raw.
     stats, state_type, state_representation, frame
         As in HUD's v0 contract: the distribution, ``JOINT_ABS_POS`` …, ``XYZ_QUATWXYZ`` …, ``base`` ….
     extra
@@ -103,6 +109,9 @@ class Feature(Model):
     hold: Annotated[list[Literal["repeat", "zero"]] | None, BeforeValidator(_listed)] = None
     finite: bool = True
     privileged: bool = False
+    encoding: Annotated[
+        str, BeforeValidator(settled), WithJsonSchema({"type": "string", "pattern": PATTERN, "default": RAW})
+    ] = RAW
     stats: dict[str, JsonValue] | None = None
     state_type: str | None = None
     state_representation: str | None = None
@@ -157,6 +166,8 @@ class Feature(Model):
             self._settle_action()
         if self.is_image:
             self._check_image()
+        if self.encoding != RAW:
+            self._check_encoding()
         self._check_lengths()
         if self.limits is not None and self.complete:
             self._check_limits(self.limits)
@@ -194,6 +205,17 @@ class Feature(Model):
         elif len(self.shape) == 4:
             hint = "one frame a feature; for a stack of frames leave the type out"
         raise refuse(f"{self.type} of shape {list(self.shape)}", want, hint=hint)
+
+    def _check_encoding(self) -> None:
+        unknown = self.type is None and self.role == "observation" and not self.complete
+        if self.type not in ENCODABLE and not unknown:
+            what = f"a feature of type {self.type}" if self.type else "a feature without a type"
+            raise refuse(f"{what}, encoded as {self.encoding}", f"an image: {', '.join(ENCODABLE)}")
+        if self.dtype not in (None, "uint8"):
+            raise refuse(f"an image of {self.dtype}, encoded as {self.encoding}", "one of uint8")
+        if self.shape is not None and not all(0 < side <= _LONGEST_SIDE for side in self.shape[:2]):
+            got = f"an image of shape {list(self.shape)}, encoded as {self.encoding}"
+            raise refuse(got, f"sides from 1 to {_LONGEST_SIDE}")
 
     def _check_lengths(self) -> None:
         if self.names is not None and len(set(self.names)) < len(self.names):

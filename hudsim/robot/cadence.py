@@ -9,12 +9,13 @@ from hudsim.loop import Histogram
 
 __all__ = ["STAGES", "Cadence"]
 
-STAGES = ("step", "render", "encode", "wire", "adapt", "infer", "apply")
+STAGES = ("step", "render", "encode", "compress", "wire", "decompress", "adapt", "infer", "apply")
 """The way of one tick, in order.
 
 ``step`` the simulator advances; ``render`` it makes the observation (cameras included); ``encode`` check and
-serialise; ``wire`` from ready-to-send to received (one host only); ``adapt`` and ``infer`` in the agent, each
-time it infers; ``apply`` from the action's arrival at the world to the start of the step that uses it.
+serialise; ``compress`` and ``decompress`` the cameras whose contract says an ``encoding``, on threads of their own;
+``wire`` from ready-to-send to received (one host only); ``adapt`` and ``infer`` in the agent, each time it infers;
+``apply`` from the action's arrival at the world to the start of the step that uses it.
 """
 
 _SETTLE = 1024  # ticks between two sortings of what was recorded
@@ -32,6 +33,8 @@ class Cadence:
         Realtime: ticks for which no action had come; chunks that came when all their ticks had passed.
     skipped
         Observations that the world did not send, or the agent did not look at, because a newer one was there.
+    frame_bytes
+        Sizes of the observations' frames, of what crosses the link: arrays in shared memory do not.
     """
 
     def __init__(self, rate_asked_hz: float | None = None) -> None:
@@ -39,6 +42,7 @@ class Cadence:
         self.ticks = self.missed = self.starved = self.stale = self.skipped = 0
         self.late = Histogram()
         self.age_ticks = Histogram()
+        self.frame_bytes = Histogram()
         self.stages = {name: Histogram() for name in STAGES}
         self._span_ns = 0
         self._intervals = 0
@@ -52,7 +56,7 @@ class Cadence:
             self._intervals += 1
         self._last_ns = now_ns
         if self.ticks % _SETTLE == 0:
-            for histogram in (self.late, self.age_ticks, *self.stages.values()):
+            for histogram in (self.late, self.age_ticks, self.frame_bytes, *self.stages.values()):
                 histogram.settle()
 
     @property
@@ -67,6 +71,7 @@ class Cadence:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.late.merge(other.late)
         self.age_ticks.merge(other.age_ticks)
+        self.frame_bytes.merge(other.frame_bytes)
         for name, histogram in other.stages.items():
             self.stages[name].merge(histogram)
         self._span_ns += other._span_ns
@@ -80,9 +85,8 @@ class Cadence:
             "rate_achieved_hz": None if achieved is None else round(achieved, 3),
             **{name: getattr(self, name) for name in _COUNTS},
             "late_us": self.late.summary_us(),
-            "action_age_ticks": None
-            if not self.age_ticks.count
-            else {"p50": round(self.age_ticks.quantile(0.5)), "max": self.age_ticks.max},
+            "action_age_ticks": _whole(self.age_ticks),
+            "frame_bytes": _whole(self.frame_bytes),
             "stages_us": {name: histogram.summary_us() for name, histogram in self.stages.items()},
         }
 
@@ -95,6 +99,7 @@ class Cadence:
             "intervals": self._intervals,
             "late": self.late.to_json(),
             "age_ticks": self.age_ticks.to_json(),
+            "frame_bytes": self.frame_bytes.to_json(),
             "stages": {name: h.to_json() for name, h in self.stages.items() if h.count},
         }
 
@@ -106,6 +111,12 @@ class Cadence:
         cadence._span_ns, cadence._intervals = int(document["span_ns"]), int(document["intervals"])
         cadence.late = Histogram.from_json(document["late"])
         cadence.age_ticks = Histogram.from_json(document["age_ticks"])
+        if "frame_bytes" in document:  # records of before it was counted have none
+            cadence.frame_bytes = Histogram.from_json(document["frame_bytes"])
         for name, histogram in document["stages"].items():
             cadence.stages[name] = Histogram.from_json(histogram)
         return cadence
+
+
+def _whole(histogram: Histogram) -> dict[str, int] | None:
+    return {"p50": round(histogram.quantile(0.5)), "max": histogram.max} if histogram.count else None

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from hudsim.capability import Capability
 from hudsim.contract import Contract
 from hudsim.errors import ConnectError, HudsimError, LinkLost
-from hudsim.loop import clock_id
+from hudsim.loop import Worker, clock_id
 from hudsim.net import Address, Link, connect
 from hudsim.robot.bridge import Array
 from hudsim.robot.cadence import Cadence
+from hudsim.robot.cameras import ENCODINGS, Cameras, undecoded
 from hudsim.robot.newest import Newest
 from hudsim.wire.session import AgentSession, Heard
 
@@ -55,6 +58,9 @@ class RobotClient:
         self._same_clock = greeting is not None and greeting.metadata.get("clock") == clock_id()
         self._realtime = contract.timing.mode == "realtime"
         self._index = -1
+        self._cameras = Cameras(contract)
+        self._decoder = Worker("images")
+        self._taken: tuple[Heard, int] | None = None
         self._newest = Newest(link, self._skip) if self._realtime else None
 
     @classmethod
@@ -66,13 +72,15 @@ class RobotClient:
         claim: bool = True,
         timeout_s: float = 10.0,
         shared_memory: bool = True,
+        encodings: Sequence[str] | None = None,
     ) -> Self:
         """Dial ``where`` (a capability or its URL) and claim the episode of ``token``.
 
         ``token`` None claims the only episode that waits, or a new one from a server that stands alone.
         ``claim`` False leaves that to :meth:`claim`. ``shared_memory`` False has all arrays sent through the socket,
-        also on one host. Raises :class:`~hudsim.errors.ConnectError` and its
-        siblings within ``timeout_s``.
+        also on one host. ``encodings`` are those that cameras may come in, if the contract says so; () has every image
+        come raw, None is all that can be decoded here unless world and agent share memory. Raises
+        :class:`~hudsim.errors.ConnectError` and its siblings within ``timeout_s``.
         """
         url = where if isinstance(where, str) else where.url
         link = await connect(Address.parse(url), timeout_s=timeout_s)
@@ -86,6 +94,10 @@ class RobotClient:
         except BaseException:
             await link.close()
             raise
+        if encodings is None:
+            local = shared_memory and greeting.metadata.get("clock") == clock_id()
+            encodings = () if local else ENCODINGS
+        session.encodings = tuple(encodings)
         params = {} if isinstance(where, str) else dict(where.params)
         contract = Contract.load(dict(greeting.contract or params.get("contract") or {}))
         client = cls(link, session, contract, params)
@@ -106,6 +118,7 @@ class RobotClient:
         """Claim an episode; its first observation is the next. Legal after connecting and after each end."""
         self.episode, self.skipped, self._index = token, 0, -1
         self.cadence = Cadence()
+        self._taken = None
         await self._send(self._session.claim(token))
 
     async def get_observation(self) -> Heard:
@@ -113,8 +126,13 @@ class RobotClient:
 
         Waits as long as the world lives: how long it may take is the world's own business.
         """
-        frame, received_ns = await self._next_frame()
-        heard = self._session.receive(frame)
+        if self._taken is None:
+            frame, received_ns = await self._next_frame()
+            self._taken = self._session.receive(frame), received_ns
+        heard, received_ns = self._taken
+        if undecoded(heard.data):
+            heard = await asyncio.wrap_future(self._decoder.submit(self._decoded, heard))
+        self._taken = None  # whoever cancels while it is decoded gets it the next time
         await self._account(heard, received_ns)
         return heard
 
@@ -138,6 +156,7 @@ class RobotClient:
     async def close(self) -> None:
         """Close the connection. Idempotent."""
         await self._link.close()
+        self._decoder.stop()
         if self._newest is not None:
             await self._newest.close()
 
@@ -164,6 +183,13 @@ class RobotClient:
         if self._session.ring is not None:
             with contextlib.suppress(HudsimError):
                 self._session.receive(frame)
+
+    def _decoded(self, heard: Heard) -> Heard:
+        """On the decoder's thread."""
+        began_ns = time.monotonic_ns()
+        data = self._cameras.decode(heard.data)
+        self.cadence.stages["decompress"].record(time.monotonic_ns() - began_ns)
+        return replace(heard, data=data)
 
     async def _send(self, frame: bytes) -> None:
         try:

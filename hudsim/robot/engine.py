@@ -5,19 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from hudsim.errors import EpisodeOver, HudsimError, SimFailed
 from hudsim.loop import SimThread
 from hudsim.robot.buffer import Due, Pending
+from hudsim.robot.cameras import Cameras
 from hudsim.robot.ending import TERMINATED, TRUNCATED, End
+from hudsim.robot.lateframe import LateFrame
 from hudsim.robot.plain import plain
 from hudsim.robot.play import Play
 from hudsim.robot.world import Row, World
 from hudsim.wire.ring import Page
 from hudsim.wire.session import Frame, Peer, encode_observation
 
-__all__ = ["Deliver", "Delivery", "Engine"]
+__all__ = ["Deliver", "Delivery", "Engine", "worlds_fault"]
 
 
 class Delivery(NamedTuple):
@@ -29,7 +32,7 @@ class Delivery(NamedTuple):
     slot: int
     token: str
     obs_index: int
-    frame: Frame | None = None
+    frame: Frame | LateFrame | None = None
     result: dict[str, Any] | None = None
     error: HudsimError | None = None
 
@@ -52,6 +55,8 @@ class Engine(ABC, Generic[P]):
         self._plays: dict[int, P] = {}
         self._now = sim.clock.now_ns
         self._rate_hz = world.contract.control_rate
+        self._cameras = Cameras(world.contract)
+        self._hashed = world.contract.timing.mode != "realtime"
 
     # From any thread
 
@@ -115,11 +120,11 @@ class Engine(ABC, Generic[P]):
         if play is None:
             self._deliver([Delivery(slot, token, 0, error=EpisodeOver(f"episode {token} is over"))])
             return
-        play.peer = peer
+        play.peer, play.encodings = peer, self._cameras.crossing(peer)
         try:
             delivery = self._shown(play, play.first, {"prompt": play.prompt}, self._now(), peer.page())
         except Exception as error:  # noqa: BLE001 - whatever a bridge may have shown
-            delivery = self._failed(play, _worlds_fault(error))
+            delivery = self._failed(play, worlds_fault(error))
         self._deliver([delivery])
 
     def _act(self, slot: int, token: str, pending: Pending) -> None:
@@ -185,7 +190,7 @@ class Engine(ABC, Generic[P]):
             try:
                 out.append(self._ticked(play, action, outcome, stepped_ns, pages.get(play.slot)))
             except Exception as error:  # noqa: BLE001 - whatever a bridge may have shown
-                out.append(self._failed(play, _worlds_fault(error)))
+                out.append(self._failed(play, worlds_fault(error)))
         self._deliver(out)
 
     def _ticked(self, play: P, action: Due, row: Row, sim_ns: int, page: Page | None) -> Delivery:
@@ -215,8 +220,8 @@ class Engine(ABC, Generic[P]):
             meta["result"] = result
         began_ns = self._now()
         meta["t_send_ns"] = began_ns
-        frame = encode_observation(
-            row.data,
+        write = partial(
+            encode_observation,
             terminated=row.terminated,
             truncated=row.truncated,
             reward=row.reward,
@@ -225,9 +230,21 @@ class Engine(ABC, Generic[P]):
             peer=peer,
             page=page,
         )
+        frame = self._late(play, row, meta, write) if play.encodings else self._written(play, row, write)
         play.cadence.stages["encode"].record(self._now() - began_ns)
-        play.by_memory += frame.page is not None
         return Delivery(play.slot, play.token, play.tick, frame, result)
+
+    def _written(self, play: P, row: Row, write: Callable[[Mapping[str, Any]], Frame]) -> Frame:
+        frame = write(row.data)
+        play.by_memory += frame.page is not None
+        play.cadence.frame_bytes.record(len(frame.data))
+        return frame
+
+    def _late(self, play: P, row: Row, meta: dict[str, Any], write: Callable[[Mapping[str, Any]], Frame]) -> LateFrame:
+        play.account_packed()
+        return LateFrame(
+            row.data, meta, write, cameras=self._cameras, hashed=self._hashed, now=self._now, packed=play.packed
+        )
 
     def _failed(self, play: P, error: HudsimError) -> Delivery:
         """The play is over by ``error``."""
@@ -244,7 +261,7 @@ class Engine(ABC, Generic[P]):
             return play.result({"score": None, "grading_error": error.message})
 
 
-def _worlds_fault(error: Exception) -> SimFailed:
+def worlds_fault(error: Exception) -> SimFailed:
     """What the world gave cannot be shown or sent; the peer has no part in it."""
     what = error.message if isinstance(error, HudsimError) else f"{type(error).__name__}: {error}"
     return SimFailed(f"what the world gave cannot be sent: {what}")

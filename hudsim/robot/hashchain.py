@@ -6,6 +6,7 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from hudsim.contract import Contract
 from hudsim.loop import Worker
 from hudsim.robot.bridge import Array
 
-__all__ = ["HashChain"]
+__all__ = ["HashChain", "digest"]
+
+_NONE: Mapping[str, bytes] = MappingProxyType({})
 
 
 class HashChain:
@@ -35,9 +38,14 @@ class HashChain:
         self._worker = Worker("hash")
         self._last: Future[None] | None = None
 
-    def add(self, data: Mapping[str, Array], reward: float, action: Array | None) -> Future[None]:
-        """Queue one tick; the arrays must stay as they are until the future is done."""
-        self._last = self._worker.submit(self._add, data, reward, action)
+    def add(
+        self, data: Mapping[str, Array], reward: float, action: Array | None, known: Mapping[str, bytes] = _NONE
+    ) -> Future[None]:
+        """Queue one tick; the arrays must stay as they are until the future is done.
+
+        ``known``: the :func:`digest` of features that are not here as the world showed them.
+        """
+        self._last = self._worker.submit(self._add, data, reward, action, known)
         return self._last
 
     def finish(self) -> tuple[str, str | None]:
@@ -47,23 +55,24 @@ class HashChain:
         self._worker.stop()
         return self._state.hexdigest(), self._image.hexdigest() if self._images else None
 
-    def _add(self, data: Mapping[str, Array], reward: float, action: Array | None) -> None:
+    def _add(self, data: Mapping[str, Array], reward: float, action: Array | None, known: Mapping[str, bytes]) -> None:
         tick: dict[str, str] = {}
         for name, array in data.items():
-            digest = _digest(array)
-            tick[name] = digest[:8].hex()
-            (self._image if name in self._images else self._state).update(digest)
+            hashed = known.get(name) or digest(array)
+            tick[name] = hashed[:8].hex()
+            (self._image if name in self._images else self._state).update(hashed)
         tick["reward"] = struct.pack("<d", reward).hex()
         self._state.update(struct.pack("<d", reward))
         if action is not None:
-            digest = _digest(action)
-            tick["action"] = digest[:8].hex()
-            self._state.update(digest)
+            hashed = digest(action)
+            tick["action"] = hashed[:8].hex()
+            self._state.update(hashed)
         self.ticks.append(tick)
 
 
-def _digest(array: Any) -> bytes:
+def digest(array: Any) -> bytes:
+    """SHA-256 of an array: of its dtype, shape and values in C order."""
     contiguous = np.ascontiguousarray(array)
-    digest = hashlib.sha256(f"{contiguous.dtype.str}{contiguous.shape}".encode())
-    digest.update(contiguous.data)
-    return digest.digest()
+    sha = hashlib.sha256(f"{contiguous.dtype.str}{contiguous.shape}".encode())
+    sha.update(contiguous.data)
+    return sha.digest()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ class Play:
         The action that waits for its step, where a step waits for the action.
     by_memory
         Observations whose large arrays went through shared memory.
+    encodings
+        {camera: encoding} of what crosses the link encoded.
+    packed
+        What :class:`~hudsim.robot.lateframe.LateFrame` tells of them, until it is in the cadence.
     """
 
     token: str
@@ -44,6 +49,8 @@ class Play:
     tick: int = 0
     due: Due | None = None
     by_memory: int = 0
+    encodings: dict[str, str] = field(default_factory=dict)
+    packed: deque[tuple[int, int]] = field(default_factory=deque)
     last_action: Array | None = None
     clipped: Array | None = None
     reward: float = 0.0
@@ -60,6 +67,13 @@ class Play:
             self.clipped = np.zeros(mask.shape, dtype=np.int64)
         self.clipped += mask
         return int(mask.sum())
+
+    def account_packed(self) -> None:
+        """Take over what another thread has told of frames that it packed."""
+        while self.packed:
+            took_ns, size = self.packed.popleft()
+            self.cadence.stages["compress"].record(took_ns)
+            self.cadence.frame_bytes.record(size)
 
     def account(self, row: Row) -> None:
         """Add what a tick brought."""
@@ -79,6 +93,7 @@ class Play:
         ``score`` is the bridge's own; without one it is 1.0 for success, 0.0 for failure, null if the world
         does not say. An end that is nobody's verdict (``is_error``) has a null score whatever the bridge thinks.
         """
+        self.account_packed()
         end = self.end or End("aborted", "cancelled")
         success = self.success
         value = score.get("score", None if success is None else float(success))
@@ -98,6 +113,7 @@ class Play:
             "message": self.error.message if self.error else None,
             "ticks": self.tick,
             "by_memory": self.by_memory,
+            "encodings": self.encodings,
             "total_reward": self.reward,
             "success": success,
             "success_any": self.success_any,
@@ -124,6 +140,7 @@ def lost_record(
         "message": message,
         "ticks": 0,
         "by_memory": 0,
+        "encodings": {},
         **unknown,
         "info": {},
         "cadence": Cadence().to_json(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from hudsim.wire.session import Heard
 
 __all__ = ["Recorder"]
 
+_DIGEST_BYTES = 32
 _BEHIND = 64  # ticks that the slowest writer may lag before the episode waits for it
 
 
@@ -38,7 +39,7 @@ class Recorder:
     async def step(self, heard: Heard, action: Array | None) -> None:
         """One observation and the action sent for it."""
         if self.chain is not None:
-            self._behind.append(self.chain.add(heard.data, heard.reward, action))
+            self._behind.append(self.chain.add(heard.data, heard.reward, action, _digests(heard.meta)))
         if self._video is not None:
             self._behind.append(self._video.add(heard.data, max(0, heard.index)))
         while len(self._behind) > _BEHIND:
@@ -66,3 +67,10 @@ class Recorder:
             self.problem = self.problem or f"{path or self._path}: {getattr(error, 'strerror', None) or error}"
             if path is None:
                 self._video = None
+
+
+def _digests(meta: Mapping[str, Any]) -> dict[str, bytes]:
+    """What the world says its images hashed to, before they were encoded for the way here."""
+    said = meta.get("digests")
+    known = said.items() if isinstance(said, Mapping) else ()
+    return {name: value for name, value in known if isinstance(value, bytes) and len(value) == _DIGEST_BYTES}

@@ -80,6 +80,9 @@ class EpisodeReport:
 class RunReport:
     """All episodes of a run; ``problems``: files that could not be written, and why.
 
+    ``encodings`` {camera: encoding}: what the agent did not see as the world showed it. Fingerprints are of what the
+    world showed, videos of what the agent saw.
+
     Rates and means are over those that are not errors; None where there is none.
     """
 
@@ -87,6 +90,7 @@ class RunReport:
     policy: str
     mode: str
     transport: str = "socket"
+    encodings: dict[str, str] = field(default_factory=dict)
     episodes: list[EpisodeReport] = field(default_factory=list)
     cadence: Cadence = field(default_factory=Cadence)
     artifacts: list[str] = field(default_factory=list)
@@ -119,6 +123,7 @@ class RunReport:
             "policy": self.policy,
             "mode": self.mode,
             "transport": self.transport,
+            "encodings": self.encodings,
             "success_rate": self.success_rate,
             "mean_reward": self.mean_reward,
             "episodes": [episode.to_json() for episode in self.episodes],
@@ -252,6 +257,7 @@ class _Episode:
                 raise
             error = failure
         record = await self._record(episode, error)
+        report.encodings = record.get("encodings", {})
         report.cadence.merge(Cadence.from_json(record["cadence"]))
         traceback = error.data.get("traceback") if error else None
         return EpisodeReport(record, seam=seam, error=error.message if error else None, traceback=traceback)

@@ -15,7 +15,7 @@ from hudsim.errors import EpisodeOver, HudsimError, LinkError, LinkLost, PolicyD
 from hudsim.net import Link
 from hudsim.robot.buffer import Pending
 from hudsim.robot.ending import CANCELLED, MAX_STEPS, POLICY_FAILED, POLICY_LOST, End
-from hudsim.robot.engine import Delivery
+from hudsim.robot.engine import Delivery, worlds_fault
 from hudsim.robot.outbox import CREDIT, Outbox
 from hudsim.robot.slots import Slot
 from hudsim.wire.codec import encode
@@ -68,7 +68,7 @@ class Seat:
         self._policy_deadline_s = timing.policy_deadline_s
         action = house.contract.action
         self._action = np.dtype(action.dtype), action.shape or ()
-        self._outbox = Outbox(link, credit=CREDIT if self._realtime else None)
+        self._outbox = Outbox(link, credit=CREDIT if self._realtime else None, on_unsendable=self._unsendable)
         self._loop = asyncio.get_running_loop()
         self._due_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -265,9 +265,20 @@ class Seat:
         if slot is None:
             self.dismiss(PolicyDeadline(f"no claim within {timing.warmup_s:g} s"))
             return
-        slot.seat = None
         first = self._newest == 0
         name, seconds = ("warmup_s", timing.warmup_s) if first else ("policy_deadline_s", timing.policy_deadline_s)
-        error = PolicyDeadline(f"no action for observation {self._newest} within {name} = {seconds:g} s")
+        self._give_up(slot, PolicyDeadline(f"no action for observation {self._newest} within {name} = {seconds:g} s"))
+
+    def _unsendable(self, cause: Exception) -> None:
+        """An observation could not be made into a frame: the agent would wait for it for ever."""
+        slot, error = self._slot, worlds_fault(cause)
+        if slot is None:  # it was the last, and the episode is on record
+            self.dismiss(error)
+        else:
+            self._give_up(slot, error)
+
+    def _give_up(self, slot: Slot, error: HudsimError) -> None:
+        """End the slot's episode, and tell the agent why."""
+        slot.seat = None
         self._ending = asyncio.create_task(self._house.end(slot, End.of(error), error))
         self.dismiss(error)

@@ -72,6 +72,9 @@ class Serving:
         Slots. 1: what the world has by itself.
     mode, rate_hz
         Timing mode and control rate; None: the contract's own.
+    encode
+        {camera: encoding}: how cameras cross a link that is not local, over what the contract says. A camera is a
+        feature's name or the last part of it, ``*`` all of them; ``raw``, ``jpeg`` or ``jpeg:QUALITY``.
     host, port, bearer, name
         Where; port 0 picks a free one. ``bearer`` None: a fresh token; "": everybody is let in.
     autostart, seed
@@ -85,6 +88,7 @@ class Serving:
     num_envs: int = 1
     mode: str | None = None
     rate_hz: float | None = None
+    encode: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     port: int = 0
     bearer: str | None = None
@@ -100,13 +104,13 @@ class Serving:
         return asdict(self)
 
     def adjust(self, contract: Contract) -> Contract:
-        """The contract with the timing asked for."""
+        """The contract with the timing and the encodings asked for."""
         document = contract.to_json()
         if self.rate_hz is not None:
             document["control_rate"] = self.rate_hz
         if self.mode is not None:
             document["timing"] = {**document.get("timing", {}), "mode": self.mode}
-        return Contract.load(document)
+        return Contract.load(document).encoded(self.encode)
 
     def slots(self, bridge: object, args: Mapping[str, Any]) -> int:
         """How many slots ``bridge`` (an instance or a class; None: not known yet), made with ``args``, is served with.

@@ -7,7 +7,7 @@ served as *openpi/0*: the same observations without the extra keys, errors as te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -57,12 +57,14 @@ class State(Enum):
 class Peer:
     """What the agent's end asked for with its claim. ``hudsim/1`` peers get ``truncated, success, meta``.
 
-    ``ring`` is the memory that it shares with the world; None: none, all goes through the socket.
+    ``ring`` is the memory that it shares with the world; None: none, all goes through the socket. ``encodings`` are
+    those of images that it understands.
     """
 
     protocol: str = PROTOCOL_V0
     accept: Mapping[str, Any] = field(default_factory=dict)
     ring: Ring | None = None
+    encodings: frozenset[str] = frozenset()
     rich: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -274,10 +276,14 @@ class Heard:
 
 
 class AgentSession:
-    """The agent's end of one connection. ``ring`` is the memory that it shares with the world; None: none."""
+    """The agent's end of one connection. ``ring`` is the memory that it shares with the world; None: none.
+
+    ``encodings`` are those of images that it asks for; in an observation ``{encoding: bytes}`` may then stand for one.
+    """
 
     def __init__(self) -> None:
         self.greeting: Greeting | None = None
+        self.encodings: Sequence[str] = ()
         self.ring: Ring | None = None
 
     @property
@@ -301,7 +307,11 @@ class AgentSession:
         """The claim for ``token``, asking for hudsim/1 where the world offers it."""
         message: dict[str, Any] = {"claim": token}
         if self.rich:
-            message["accept"] = {"protocol": PROTOCOL} | ({} if self.ring is None else {"shm": True})
+            message["accept"] = accept = dict[str, Any](protocol=PROTOCOL)
+            if self.ring is not None:
+                accept["shm"] = True
+            if self.encodings:
+                accept["encodings"] = [*self.encodings]
         return encode(message)
 
     def actions(self, array: Array, *, episode: str | None, obs_index: int | None) -> bytes:
@@ -386,7 +396,10 @@ def _peer(accept: Any) -> Peer:
     protocol = accept.get("protocol", PROTOCOL)
     if not isinstance(protocol, str) or protocol not in (PROTOCOL, PROTOCOL_V0):
         raise WireError(f"accept.protocol: got {protocol!r:.40}, expected {PROTOCOL!r} or {PROTOCOL_V0!r}")
-    return Peer(protocol, accept)
+    encodings = accept.get("encodings", [])
+    if not isinstance(encodings, list) or not all(isinstance(word, str) for word in encodings):
+        raise WireError(f"accept.encodings: got {_kind(encodings)}, expected a list of strings")
+    return Peer(protocol, accept, encodings=frozenset(encodings if protocol == PROTOCOL else ()))
 
 
 def _text(message: Mapping[str, Any], key: str) -> str | None:
