@@ -129,8 +129,8 @@ class Seat:
             self.dismiss(delivery.error)
             return
         over = delivery.result is not None
-        self._newest = delivery.obs_index
         if delivery.frame is not None:
+            self._newest = delivery.obs_index
             self._outbox.observation(delivery.obs_index, delivery.frame, last=over)
         elif self._session.peer.rich:
             self._outbox.put(encode({"result": delivery.result}))
