@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from hudsim.cli.output import reserve_stdout
-from hudsim.contract.encoding import PATTERN
 from hudsim.errors import SimFailed, UsageError
 
 __all__ = [
@@ -104,6 +103,8 @@ def read_encodings(words: Iterable[str] | None) -> dict[str, str]:
 
     Raises :class:`~hudsim.errors.UsageError` for what is no encoding and for a camera given twice.
     """
+    from hudsim.contract.encoding import PATTERN
+
     encodings: dict[str, str] = {}
     for word in words or []:
         camera, _, encoding = word.rpartition("=")

@@ -7,6 +7,7 @@ import signal
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hudsim import RobotClient
@@ -49,6 +50,37 @@ def test_on_every_interface_it_says_how_others_reach_it() -> None:
         assert address.bearer
         _, _, errors = told(process, signal.SIGINT)
     assert "others reach it by this machine's name or address in the place of 0.0.0.0" in errors
+
+
+def test_encodings_that_are_asked_for_are_those_of_agents_on_other_hosts() -> None:
+    async def seen(url: str, *, shared_memory: bool) -> tuple[str, int]:
+        async with await RobotClient.connect(url, shared_memory=shared_memory) as robot:
+            image = (await robot.get_observation()).data["observation/camera1"]
+            return robot.contract.observations["observation/camera1"].encoding, len(np.unique(image))
+
+    words = ("--set", "width=64", "--set", "height=64", "--encode", "camera1=jpeg:30")
+    with serving("test-card", *words, "--num-envs", "2") as (_, said):
+        (word, raw), (_, lossy) = (
+            asyncio.run(asyncio.wait_for(seen(said["url"], shared_memory=local), LIMIT_S)) for local in (True, False)
+        )
+    assert word == "jpeg:30"
+    assert raw != lossy
+
+
+@pytest.mark.parametrize(
+    ("target", "words", "error"),
+    [
+        ("test-card", ["png"], "got 'png', expected raw, jpeg or jpeg:QUALITY (1 to 100)"),
+        ("test-card", ["camera0=jpeg:0"], "got 'jpeg:0'"),
+        ("test-card", ["jpeg", "raw"], "all cameras had an encoding already"),
+        ("test-card", ["scene=jpeg"], "no camera to encode 'scene'. There are: observation/camera0, observation/cam"),
+        ("letters", ["jpeg"], "--encode is a world's"),
+    ],
+)
+def test_encodings_that_cannot_be_are_refused_in_words(target: str, words: list[str], error: str) -> None:
+    done = hudsim("serve", target, *(part for word in words for part in ("--encode", word)))
+    assert done.returncode == 2
+    assert error in done.stderr
 
 
 def test_no_auth_lets_in_who_has_no_token() -> None:
