@@ -7,16 +7,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from hudsim.coding.bubblewrap import BIN, Bind, Plan
 from hudsim.coding.cgroups import Controllers, Group
 from hudsim.coding.identity import SHELL, etc_files
 from hudsim.coding.limits import Limits
+from hudsim.coding.pasta import NAMESERVER, Network
 from hudsim.coding.place import Place
 from hudsim.coding.process import Completed
 from hudsim.coding.sandbox import Sandbox
+from hudsim.coding.scope import Scope
 from hudsim.coding.tree import own_tree, remove_tree
 from hudsim.coding.uids import Uid
 from hudsim.coding.watchdog import Watchdog
@@ -25,8 +25,8 @@ from hudsim.errors import SandboxError
 __all__ = ["Box", "environment_of"]
 
 
-class Box:
-    """Made at once; its sandbox comes up with the first command. ``close`` leaves nothing.
+class Box(Scope):
+    """Made at once; its sandbox comes up with the first command. ``stop`` leaves nothing.
 
     ::
 
@@ -49,7 +49,7 @@ class Box:
         limits: Limits,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
-        network: bool = False,
+        network: Network = False,
         isolated: bool = True,
         root: Path | None = None,
         guest_path: str | None = None,
@@ -83,7 +83,7 @@ class Box:
                 network=network,
                 cwd=cwd or seen_at or "/",
                 isolated=isolated,
-                files=etc_files(number, user, home),
+                files=etc_files(number, user, home, nameserver=NAMESERVER if network is True else None),
             )
         except BaseException:
             self._free()
@@ -134,7 +134,7 @@ class Box:
         now = [] if self._group is None else self._group.evidence()
         return [*self._found, *now, *([] if self._dog is None else self._dog.found)]
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         """End it, and remove all that is its own. Idempotent."""
         if self._closed:
             return
@@ -165,14 +165,6 @@ class Box:
         remove_tree(self.folder)
         if self.uid is not None and not self._brought_uid:
             self.uid.free()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def environment_of(home: str, user: str, *, isolated: bool = True) -> dict[str, str]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hudsim.coding.limits import Limits
-from hudsim.coding.place import Place
+from hudsim.coding.pasta import Network
+from hudsim.coding.place import Place, inside_python
 from hudsim.errors import SandboxError
 
 __all__ = ["BIN", "INSIDE", "WORKSPACE", "Bind", "Plan", "find_bubblewrap"]
@@ -50,7 +51,7 @@ class Plan:
     environment
         All of it; nothing is taken from this process's own.
     network
-        The host's network rather than none.
+        False: none. True: one of its own, which pasta connects. ``"host"``: the host's.
     files
         Small files of its own, by path, below a folder that no bind makes.
     isolated
@@ -60,7 +61,7 @@ class Plan:
     binds: Sequence[Bind]
     environment: Mapping[str, str]
     limits: Limits
-    network: bool = False
+    network: Network = False
     hostname: str = "workspace"
     cwd: str = WORKSPACE
     isolated: bool = True
@@ -81,9 +82,9 @@ class Plan:
         Raises :class:`~hudsim.errors.SandboxError` without bubblewrap.
         """
         if not self.isolated:
-            return _python(Place.mine().inside, "launcher", f"main({fd})")
+            return inside_python(Place.mine().inside, "launcher", f"main({fd})")
         bubblewrap = find_bubblewrap()
-        inside = _python(INSIDE, "launcher", f"main({fd})")
+        inside = inside_python(INSIDE, "launcher", f"main({fd})")
         sources = [*(bind.source for bind in self.binds), *(bind.source for bind in _served())]
         if uid is None:
             return self.words(inside, {source: str(source) for source in sources}, str(bubblewrap), info, data)
@@ -94,7 +95,7 @@ class Plan:
         order = [str(uid), _STAGE, str(len(cgroups)), *map(str, cgroups), str(len(binds))]
         words = self.words(inside, staged, f"{_STAGE}/bubblewrap/{bubblewrap.relative_to(package)}", info, data)
         return [
-            *_python(Place.mine().inside, "enter", "main()"),
+            *inside_python(Place.mine().inside, "enter", "main()"),
             *order,
             *(word for bind in binds for word in bind),
             *words,
@@ -113,7 +114,7 @@ class Plan:
             "--unshare-uts",
             "--unshare-cgroup-try",
         ]
-        words += [] if self.network else ["--unshare-net"]
+        words += [] if self.network == "host" else ["--unshare-net"]
         words += ["--disable-userns", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         words += ["--info-fd", str(info), "--hostname", self.hostname, "--clearenv"]
         words += ["--ro-bind", "/usr", "/usr"]
@@ -127,10 +128,10 @@ class Plan:
             words += ["--symlink", os.path.realpath(sys.executable), f"{BIN}/{name}"]
         for folder in ("/tmp", "/dev/shm", "/var/tmp"):  # noqa: S108 - the sandbox's own
             words += ["--perms", "1777", "--size", size, "--tmpfs", folder]
-        for path in _system(network=self.network):
+        for path in _system(shared=self.network == "host"):
             words += ["--ro-bind", os.path.realpath(path), path]
         for path, number in data.items():
-            if not (self.network and path in _OF_NETWORK):
+            if not (self.network == "host" and path in _OF_NETWORK):
                 words += ["--perms", "0644", "--file", str(number), path]
         binds = [*_served(), *self.binds]
         for bind in binds:
@@ -160,12 +161,6 @@ def find_bubblewrap() -> Path:
     return Path(found).resolve()
 
 
-def _python(folder: Path | str, module: str, call: str) -> list[str]:
-    """An interpreter that runs one function of ours, of a module: that is compiled already."""
-    code = f"import sys; sys.path.insert(0, {str(folder)!r}); import {module}; {module}.{call}"
-    return [os.path.realpath(sys.executable), "-I", "-S", "-X", "utf8", "-c", code]
-
-
 def _served() -> list[Bind]:
     """What the launcher itself needs."""
     base = Path(sys.base_prefix)
@@ -174,9 +169,9 @@ def _served() -> list[Bind]:
 
 
 @functools.cache
-def _system(*, network: bool) -> tuple[str, ...]:
-    """What of the host's ``/etc`` is seen."""
-    return tuple(path for path in (*_SYSTEM, *(_OF_NETWORK if network else ())) if Path(path).exists())
+def _system(*, shared: bool) -> tuple[str, ...]:
+    """What of the host's ``/etc`` is seen; ``shared``: with its network."""
+    return tuple(path for path in (*_SYSTEM, *(_OF_NETWORK if shared else ())) if Path(path).exists())
 
 
 def _masked(binds: Sequence[Bind]) -> list[str]:

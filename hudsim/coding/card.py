@@ -7,9 +7,8 @@ import contextlib
 import json
 import os
 import socket
-import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hudsim.coding.box import Box
 from hudsim.coding.bubblewrap import INSIDE
 from hudsim.coding.cgroups import Controllers
 from hudsim.coding.limits import Limits
+from hudsim.coding.pasta import Network, Pasta, own_addresses
 from hudsim.errors import SandboxError
 
 __all__ = ["Card", "Row", "probe"]
@@ -56,12 +56,9 @@ class Card:
         """As plain JSON, for a capability."""
         return {"isolation": self.isolation, "rows": [asdict(row) for row in self.rows]}
 
-    def with_network(self, network: object) -> Card:
-        """The same for a workspace that was given a network."""
-        if not network or self.isolation == "none":
-            return self
-        shared = Row("network", None, "the host's: asked for")
-        return Card(self.isolation, tuple(shared if row.what == "network" else row for row in self.rows))
+    def with_network(self, row: Row) -> Card:
+        """The same, but for the network."""
+        return replace(self, rows=tuple(row if old.what == "network" else old for old in self.rows))
 
 
 UNISOLATED = Card(
@@ -74,91 +71,117 @@ UNISOLATED = Card(
 )
 
 _lock: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
-_known: Card | None = None
+_known: dict[Network, Card] = {}
 
 
-async def probe(*, isolation: str = "bubblewrap") -> Card:
+async def probe(*, isolation: str = "bubblewrap", network: Network = False) -> Card:
     """What holds on this machine, for this user. Tried once a process, in a small sandbox (about 0.3 s).
 
     Raises :class:`~hudsim.errors.SandboxError` if there can be no sandbox, or something leaks.
     """
-    global _known  # noqa: PLW0603 - found out once
     if isolation == "none":
         return UNISOLATED
     loop = asyncio.get_running_loop()
     async with _lock.setdefault(loop, asyncio.Lock()):
-        if _known is None:
-            _known = await _probed()
+        if False not in _known:
+            _known[False] = await _probed()
+        if network not in _known:
+            _known[network] = _known[False].with_network(await _probed_network(network))
     _lock.pop(loop, None)
-    if _known.broken:
-        listed = "; ".join(f"{row.what}: {row.how}" for row in _known.broken)
+    card = _known[network]
+    if card.broken:
+        listed = "; ".join(f"{row.what}: {row.how}" for row in card.broken)
         raise SandboxError(f"this machine does not isolate: {listed}")
-    return _known
+    return card
+
+
+# Small enough to be run into within a moment.
+_LIMITS = Limits(
+    memory_bytes=96 * MIB,
+    processes=24,
+    open_files=64,
+    file_bytes=1 * MIB,
+    tmp_bytes=1 * MIB,
+    cpu_s=5,
+    wall_s=20,
+)
 
 
 async def _probed() -> Card:
-    # Small enough to be run into within a moment.
-    limits = Limits(
-        memory_bytes=96 * MIB,
-        processes=24,
-        open_files=64,
-        file_bytes=1 * MIB,
-        tmp_bytes=1 * MIB,
-        cpu_s=5,
-        wall_s=20,
-    )
-    with _listening() as targets:
-        async with Box(limits=limits, guest_path="/workspace", kind="probe") as box:
+    with _listening() as tries:
+        async with Box(limits=_LIMITS, guest_path="/workspace", kind="probe") as box:
             order = {
-                "targets": targets,
-                "hidden": [str(Path.home()), str(Path.cwd()), str(box.folder), "/etc/shadow", "/var/run", "/home"],
-                "pid": os.getpid(),
-                "limits": {
-                    "open_files": limits.open_files,
-                    "processes": limits.processes,
-                    "tmp_bytes": limits.tmp_bytes,
-                },
+                "files": [str(Path.home()), str(Path.cwd()), str(box.folder), "/etc/shadow", "/var/run", "/home"],
+                "network": {"tries": [*tries, *_OUT], "alone": True},
+                "processes": None,
+                "rights": None,
+                "launcher": None,
+                "open_files": _LIMITS.open_files,
+                "file_size": None,
+                "tmp": _LIMITS.tmp_bytes,
+                "forks": _LIMITS.processes,
             }
-            done = await box.run(["python3", "-I", "-S", f"{INSIDE}/probe.py", json.dumps(order)], timeout_s=_PROBE_S)
-            try:
-                found = json.loads(done.stdout)
-            except ValueError:
-                said = done.stderr.decode(errors="replace")[-500:]
-                raise SandboxError(f"the probe of the sandbox failed: {said or done}") from None
+            rows = await _tried(box, order)
             eater = await box.run(["python3", "-I", "-S", "-c", _EATER], timeout_s=_PROBE_S)
             evidence = box.evidence()
     grouped = f"cgroup v{Controllers.found().version}" if Controllers.found().version else "rlimit and watchdog"
     memory = Row("limit memory", eater.code != 0, grouped if eater.code else "256 MiB were had of 96")
-    rows = [Row(what, holds, how) for what, holds, how in found]
     rows = [Row(r.what, r.holds, grouped if r.what == "limit processes" and r.holds else r.how) for r in rows]
-    attributed = Row(
-        "evidence", None, "; ".join(sorted({e.partition(":")[0] for e in evidence})) or "none: not attributable"
-    )
+    attributed = "; ".join(sorted({e.partition(":")[0] for e in evidence})) or "none: not attributable"
     rows += [
         memory,
         Row("limit workspace", True, "watchdog"),
         Row("limit cpu", True, "rlimit, of each process"),
-        attributed,
+        Row("evidence", None, attributed),
     ]
     return Card("bubblewrap", tuple(rows))
+
+
+async def _probed_network(network: Network) -> Row:
+    """One that is not none: whether this host's own services are reached."""
+    if network == "host":
+        return Row("network", None, "the host's: asked for")
+    with _listening(own_addresses()) as tries:
+        async with Box(limits=_LIMITS, guest_path="/workspace", network=network, kind="probe") as box:
+            (row,) = await _tried(box, {"network": {"tries": tries, "alone": False}})
+    how = f"{row.how}, {Pasta.needed().version}; tried: {', '.join(name for name, *_ in tries)}"
+    return Row(row.what, row.holds, how if row.holds else row.how)
+
+
+async def _tried(box: Box, order: Mapping[str, object]) -> list[Row]:
+    done = await box.run(["python3", "-I", "-S", f"{INSIDE}/probe.py", json.dumps(order)], timeout_s=_PROBE_S)
+    try:
+        return [Row(what, holds, how) for what, holds, how in json.loads(done.stdout)]
+    except ValueError:
+        said = done.stderr.decode(errors="replace")[-500:]
+        raise SandboxError(f"the probe of the sandbox failed: {said or done}") from None
 
 
 _EATER = "b = []\nfor _ in range(256): b.append(bytearray(b'x') * (1 << 20))"
 
 
+Try = tuple[str, int, int, Any]
+"""A name; a socket's family and kind; an address."""
+
+_OUT: list[Try] = [
+    ("TCP out", socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.1", 9)),
+    ("UDP out", socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.1", 9)),
+    ("IPv6 out", socket.AF_INET6, socket.SOCK_DGRAM, ("2001:db8::1", 9)),
+]
+
+
 @contextlib.contextmanager
-def _listening() -> Iterator[dict[str, Any]]:
-    """What a sandbox without a network must not reach: sockets of ours."""
+def _listening(addresses: Sequence[str] = ("127.0.0.1", "::1")) -> Iterator[list[Try]]:
+    """What no sandbox must reach: sockets of ours, at these addresses."""
     with contextlib.ExitStack() as stack:
-        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        targets: dict[str, Any] = {"tcp": tcp.getsockname()[1]}
-        with contextlib.suppress(OSError):
-            tcp6 = stack.enter_context(socket.create_server(("::1", 0), family=socket.AF_INET6))
-            targets["tcp6"] = tcp6.getsockname()[1]
-        if sys.platform == "linux":
-            abstract = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            name = f"hudsim-probe-{os.getpid()}-{tcp.getsockname()[1]}"
-            abstract.bind(f"\0{name}")
-            abstract.listen()
-            targets["abstract"] = name
-        yield targets
+        tries: list[Try] = []
+        for address in addresses:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            with contextlib.suppress(OSError):  # no such family here, or a link's own address
+                server = stack.enter_context(socket.create_server((address, 0), family=family))
+                tries.append((address, family, socket.SOCK_STREAM, (address, server.getsockname()[1])))
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        name = f"\0hudsim-probe-{os.getpid()}-{id(abstract)}"
+        abstract.bind(name)
+        abstract.listen()
+        yield [*tries, ("abstract socket", socket.AF_UNIX, socket.SOCK_STREAM, name)]

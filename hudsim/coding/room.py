@@ -14,6 +14,7 @@ from hudsim.coding.freeze import Frozen, freeze_tree
 from hudsim.coding.identity import SHELL
 from hudsim.coding.process import Completed
 from hudsim.coding.sandbox import Sandbox
+from hudsim.coding.scope import Scope
 from hudsim.coding.uids import Uid
 from hudsim.errors import SandboxError, UsageError
 
@@ -29,8 +30,8 @@ _MOST_FILES, _MOST_BYTES = 20_000, 256 * MIB
 _READ_S = 30.0
 
 
-class Room:
-    """Made at once; :meth:`close` removes it.
+class Room(Scope):
+    """Made at once; :meth:`stop` removes it.
 
     id
         Its name on this host.
@@ -57,7 +58,7 @@ class Room:
             binds,
             limits=settings.limits,
             env=settings.env,
-            network=settings.network == "host",
+            network=settings.network,
             isolated=settings.isolated,
             root=root,
             guest_path=settings.guest_path,
@@ -162,10 +163,10 @@ class Room:
         await asyncio.to_thread(self.own)
         self._changed = False
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         """End everything in it and remove it. Idempotent."""
         self._sealed = True
-        await self.box.close()
+        await self.box.stop()
 
     async def _own_sandbox(self) -> Sandbox:
         if self._changed:

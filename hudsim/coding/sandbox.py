@@ -13,13 +13,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from hudsim.coding.bubblewrap import Plan
 from hudsim.coding.cgroups import join
 from hudsim.coding.output import Output
+from hudsim.coding.pasta import Pasta, cut
 from hudsim.coding.process import Completed, Exit, Process
+from hudsim.coding.scope import Scope
 from hudsim.coding.spawner import Said, ended, spawn
 from hudsim.coding.uids import Uid
 from hudsim.coding.wire import Frame, HostWire
@@ -33,7 +34,7 @@ _DRAIN_S = 0.2
 """How long what a command has printed may be on its way after it has ended, while a child holds the pipe."""
 
 
-class Sandbox:
+class Sandbox(Scope):
     """Started by its first command, or by :meth:`start`; when it stops, everything in it dies.
 
     ::
@@ -41,8 +42,9 @@ class Sandbox:
         async with Sandbox(Plan(binds=[Bind(root, "/workspace", writable=True)], …)) as sandbox:
             done = await sandbox.run(["python", "-c", "print(6 * 7)"])
 
-    Commands see one file system, one process table and no network; what one leaves running, the next can use. As root
-    the sandbox is that of a user id of its own, to whom the writable binds must belong (``uid`` says who).
+    Commands see one file system, one process table, and the network that the plan gives; what one leaves running, the
+    next can use. As root the sandbox is that of a user id of its own, to whom the writable binds must belong (``uid``
+    says who).
 
     Raises :class:`~hudsim.errors.SandboxError` where it cannot be made: there is no sandbox without isolation.
     """
@@ -52,6 +54,7 @@ class Sandbox:
         self.uid = uid
         self._cgroups = cgroups
         self._popen: subprocess.Popen[bytes] | None = None
+        self._connection: subprocess.Popen[bytes] | None = None
         self._wire: HostWire | None = None
         self._processes: dict[int, Process] = {}
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -68,7 +71,7 @@ class Sandbox:
         async with self._starting:
             if self._stopped:
                 raise SandboxError("the sandbox was stopped")
-            if self._wire is not None and self._wire.is_open:
+            if self._is_up():
                 return
             await self._end()
             self._up = asyncio.get_running_loop().create_future()
@@ -263,25 +266,26 @@ class Sandbox:
             self._first = int(json.loads(info.read())["child-pid"])
             if uid is None:  # else it has joined them on its way in
                 join(self._cgroups, [self._popen.pid, self._first])
+            if plan.network is True:
+                self._connection = await Pasta.needed().connect(self._first, uid=uid)
+
+    def _is_up(self) -> bool:
+        """With its network: to mend that beside what runs would leave it open for a moment."""
+        is_connected = self._connection is None or self._connection.poll() is None
+        return self._wire is not None and self._wire.is_open and is_connected
 
     async def _end(self) -> None:
         wire, self._wire = self._wire, None
         popen, self._popen = self._popen, None
+        connection, self._connection = self._connection, None
         first, self._first = self._first, None
         if wire is not None:
             wire.close()
             self._lost()
+        if connection is not None:
+            await cut(connection)
         if popen is not None:
             await ended(popen, first if self.plan.isolated and first else None, within_s=_STOP_S)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.stop()
 
 
 def _refuse_unless_isolated(up: Mapping[str, Any]) -> None:

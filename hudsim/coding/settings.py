@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -10,11 +9,11 @@ from typing import Literal
 
 from hudsim.coding.limits import Limits
 from hudsim.coding.mount import Mount
+from hudsim.coding.pasta import Network, Pasta
 from hudsim.errors import UnknownName, UsageError
 
-__all__ = ["Isolation", "Network", "Settings"]
+__all__ = ["Isolation", "Settings"]
 
-Network = bool | Literal["host"]
 Isolation = Literal["bubblewrap", "none"]
 
 _KNOWN = (
@@ -72,17 +71,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.allowed_hosts is not None:
-            raise UsageError("allowed_hosts: there is no filter of hosts here; network=False reaches none, 'host' all")
+            raise UsageError("allowed_hosts: there is no filter of hosts here; network=False reaches none, True all")
         if self.ports:
             raise UsageError("ports: no port of a workspace is reachable from outside it; use the shell")
         if self.network not in (False, True, "host"):
             raise UsageError(f"network: got {self.network!r}, expected False, True or 'host'")
-        if self.network is True:
-            found = "pasta is not installed" if shutil.which("pasta") is None else "pasta is not used by this version"
-            raise UsageError(
-                f"network=True, a network of its own, is not available here ({found}); "
-                "network='host' shares the host's, with all that listens there, and False has none"
-            )
+        if self.network is True and self.isolated:
+            Pasta.needed()
         if self.isolation not in ("bubblewrap", "none"):
             raise UsageError(f"isolation: got {self.isolation!r}, expected 'bubblewrap' or 'none'")
         if self.require_isolation and self.isolation == "none":

@@ -30,6 +30,11 @@ class Said:
             self.text += os.read(self._reader, 4096).decode(errors="replace")
         return self.text
 
+    async def more(self, within_s: float) -> None:
+        """Wait until it says more, for so long at most."""
+        if await _readable(self._reader, within_s):
+            self.read()
+
     def __enter__(self) -> Self:
         return self
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hudsim.coding.limits import Limits
+from hudsim.coding.processes import Processes
 from hudsim.coding.tree import measure
 
 __all__ = ["Watchdog"]
@@ -102,7 +103,7 @@ class Watchdog:
         if first is None:
             return []
         limits, found = self._limits, []
-        pids, memory = _Processes.below(first)
+        pids, memory = Processes.below(first)
         if limits.memory_bytes is not None and memory > limits.memory_bytes:
             memory = sum(map(_share, pids))  # what they have in common was counted for each
         if limits.processes is not None and len(pids) >= limits.processes:
@@ -110,39 +111,6 @@ class Watchdog:
         if limits.memory_bytes is not None and memory > limits.memory_bytes:
             found.append(f"memory: more than {limits.memory_bytes:,} bytes (watchdog)")
         return found
-
-
-class _Processes:
-    """The host's processes; looked at for all watchdogs at once."""
-
-    _seen_s = 0.0
-    _children: dict[int, list[tuple[int, int]]] = {}  # noqa: RUF012 - replaced, never changed
-
-    @classmethod
-    def below(cls, pid: int) -> tuple[list[int], int]:
-        """The processes that come from ``pid``, and how much memory they hold at most [bytes]."""
-        now_s = time.monotonic()
-        if now_s - cls._seen_s > _EVERY_S / 2:
-            cls._seen_s, cls._children = now_s, _all_processes()
-        found, memory, here = [], 0, [pid]
-        while here:
-            below = [child for parent in here for child in cls._children.get(parent, [])]
-            memory += sum(size for _, size in below)
-            here = [child for child, _ in below]
-            found += here
-        return found, memory
-
-
-def _all_processes() -> dict[int, list[tuple[int, int]]]:
-    children: dict[int, list[tuple[int, int]]] = {}
-    page = os.sysconf("SC_PAGE_SIZE")
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                with open(f"/proc/{entry.name}/stat", "rb") as file:  # noqa: PTH123 - thousands a second
-                    words = file.read().rpartition(b")")[2].split()
-                children.setdefault(int(words[1]), []).append((int(entry.name), int(words[21]) * page))
-    return children
 
 
 def _free(folder: Path) -> tuple[int, int]:

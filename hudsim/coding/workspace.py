@@ -21,10 +21,12 @@ from hudsim.coding.freeze import Frozen
 from hudsim.coding.identity import SHELL
 from hudsim.coding.limits import Limits
 from hudsim.coding.mount import Mount
+from hudsim.coding.pasta import Network
 from hudsim.coding.process import Completed
 from hudsim.coding.room import Room
 from hudsim.coding.sandbox import Sandbox
-from hudsim.coding.settings import Isolation, Network, Settings
+from hudsim.coding.scope import Scope
+from hudsim.coding.settings import Isolation, Settings
 from hudsim.coding.snapshot import Snapshot
 from hudsim.coding.sweep import clean_once
 from hudsim.coding.tracking import TrackingServer
@@ -43,7 +45,7 @@ _RECORDED_FILES, _RECORDED = 200, 64 << 10
 """Changed files in a run's record, and characters of their diffs."""
 
 
-class Workspace(Bridge):
+class Workspace(Scope, Bridge):
     """A shell and files over SSH. In an environment every run has a room of its own; alone there is one.
 
     ::
@@ -64,7 +66,8 @@ class Workspace(Bridge):
     host, port
         Where its SSH server listens. Workspaces of one host and port (0: any that is free) share one.
     network
-        False: none. ``"host"``: the host's, with all that listens there.
+        False: none. True: one of its own (by pasta, Debian's ``passt``), from which what this host's default route
+        leads to is reached, and no service of the host. ``"host"``: the host's, with all that listens there.
     mounts
         What else of the host it sees: :class:`~hudsim.coding.Mount`.
     env
@@ -144,7 +147,7 @@ class Workspace(Bridge):
             if self._server is not None:
                 return
             settings = self.settings
-            self.card = (await probe(isolation=settings.isolation)).with_network(settings.network)
+            self.card = await probe(isolation=settings.isolation, network=settings.network)
             await asyncio.to_thread(clean_once)
             ssh = await asyncio.to_thread(importlib.import_module, "hudsim.coding.ssh")  # asyncssh takes 0.2 s
             try:
@@ -333,7 +336,7 @@ class Workspace(Bridge):
             if room.key is not None and self._server is not None:
                 await self._server.forget(room.key.public)
         finally:
-            await room.close()
+            await room.stop()
             if self._fixed is not None:
                 await self._fixed.bring_back()
             self._rooms = {key: value for key, value in self._rooms.items() if value is not room}

@@ -140,9 +140,10 @@ async def _outcomes(setting: Setting, copy: Copy) -> dict[Way, Outcome]:
 
 def _leaves(suite: Suite, expected: list[str] | None, outcomes: Mapping[Way, Outcome]) -> list[SubScore]:
     collected = [one for outcome in outcomes.values() for one in outcome.account.ids or ()]
-    stems = [stem for file in suite.of("same") for stem in suite.stems(file)]
-    for file in suite.of("separate"):  # what this side collected is what there is, unless it never came so far
-        stems += suite.stems(file) if outcomes["separate"].account.ids is None else []
+    seen = {one.partition("::")[0] for one in collected}
+    # Of a file that this side has collected, that is what there is; one that gave no test has been left out.
+    files = [*suite.of("same"), *(file for file in suite.of("separate") if file not in seen)]
+    stems = [stem for file in files for stem in suite.stems(file)]
     leaves = tally(wanted_ids(expected, collected, stems), [outcome.account for outcome in outcomes.values()])
     if not leaves:
         raise UsageError(f"tests: {suite.folder} holds no test that pytest collects: no test is no grade")

@@ -24,6 +24,7 @@ from hudsim.graders.canaries import Canaries
 from hudsim.graders.ground import Fresh, Ground
 from hudsim.graders.report import Account, Stray
 from hudsim.graders.suite import Suite, Way
+from hudsim.graders.time_limit import time_limit
 
 __all__ = ["Outcome", "Setting", "run_same", "run_separate"]
 
@@ -56,7 +57,7 @@ class Setting:
     comparable: tuple[str, ...]
     options: tuple[str, ...]
     timeout_s: float
-    """From when a trial's sandboxes and its test runner are up."""
+    """From when a trial's sandboxes and its test runner are up, without what they stand in line for a processor."""
 
 
 @dataclass
@@ -96,7 +97,7 @@ async def run_same(setting: Setting, solution: Path) -> Outcome:
     async with setting.workspace.new_sandbox(_binds(setting, tests), root=solution, guest_path=SOLUTION) as box:
         await asyncio.to_thread(box.own, solution)
         try:
-            await _supervise(box, outcome, _order(setting, "same", run, account.token), setting.timeout_s)
+            await _supervise([box], outcome, _order(setting, "same", run, account.token), setting.timeout_s)
         finally:
             outcome.limits = box.evidence()
     outcome.tampered += canaries.wrong(account.reports)
@@ -129,7 +130,7 @@ async def run_separate(setting: Setting, solution: Path) -> Outcome:
         try:
             async with _served(other, its, order) as server:
                 its.close()
-                await _supervise(box, outcome, order, setting.timeout_s, crossing=theirs)
+                await _supervise([box, other], outcome, order, setting.timeout_s, crossing=theirs)
                 if not outcome.hung:
                     await _ended(server, other)
         finally:
@@ -157,16 +158,21 @@ async def _served(box: Fresh, its: socket.socket, order: dict[str, Any]) -> Asyn
 
 
 async def _supervise(
-    box: Fresh, outcome: Outcome, order: dict[str, Any], timeout_s: float, crossing: socket.socket | None = None
+    boxes: Sequence[Fresh],
+    outcome: Outcome,
+    order: dict[str, Any],
+    timeout_s: float,
+    crossing: socket.socket | None = None,
 ) -> None:
+    """Until the tests have ended, or the time of ``boxes`` is up; the runner is in the first of them."""
+    box, account = boxes[0], outcome.account
     async with _runner(box, order, crossing) as (process, reader, said):
         if crossing is not None:
             crossing.close()
-        account = outcome.account
         try:
-            async with asyncio.timeout(_UP_S) as time:
+            async with asyncio.timeout(_UP_S):
                 await _listen(reader, account, to="ready")
-                time.reschedule(asyncio.get_running_loop().time() + timeout_s)
+            async with time_limit(timeout_s, boxes):
                 await _listen(reader, account, to="ended")
                 await _ended(process, box)
         except TimeoutError:

@@ -28,7 +28,8 @@ class Attack:
     """One cheat, or the mess that an honest solution may leave.
 
     name, kind, what
-        ``kind`` is one of shadow, exit, skip, lie, patch, plugin, config, tests, print, write, hang, greed, junk, peek.
+        ``kind`` is one of shadow, exit, skip, lie, patch, plugin, config, tests, cases, print, write, hang, greed,
+        junk, peek.
     files, links, fifos, folders, bulk
         What is planted. ``$MODULE`` is the module's name (a package's: its folder's), ``$SOURCE`` the solution's text.
     wrong, right

@@ -49,11 +49,14 @@ class Hold:
         The first of the solution's modules, and the folders where it is looked for.
     ways
         In which the tests are run: ``separate``, ``same``.
+    tests
+        The ids of those that it found, or was told to expect.
     """
 
     module: str
     roots: tuple[str, ...]
     ways: frozenset[str]
+    tests: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, subscores: Sequence[SubScore] | None) -> Hold | None:
@@ -61,7 +64,9 @@ class Hold:
         for node in _nodes(subscores):
             told = (node.info or {}).get("_parameters")
             if isinstance(told, Mapping) and told.get("modules") and "tests" in told:
-                return cls(str(told["modules"][0]), tuple(told.get("paths") or (".", "src")), _ways(told))
+                roots = tuple(told.get("paths") or (".", "src"))
+                tests = frozenset(leaf.name for leaf in node.children or ())
+                return cls(str(told["modules"][0]), roots, _ways(told), tests)
         return None
 
     @property
@@ -79,7 +84,9 @@ class Trial:
     which: Literal["wrong", "right"]
 
     def finding(self, run: Run, hold: Hold) -> Finding:
-        """What came of it. A wrong solution may be paid nothing, a right one must be worth 1."""
+        """What came of it. A wrong solution may be paid nothing, a right one must be worth 1, and whoever says which
+        tests there are, it is not the solution. ``hold`` is that of the reference, where there is one.
+        """
         what = f"{self.attack.name}, {self.which} solution"
         allowed = self._allowed(hold)
         got = f"{run.verdict}, reward {'none' if run.reward is None else format(run.reward, 'g')}"
@@ -94,6 +101,9 @@ class Trial:
         if self.which == "wrong":
             is_well = (run.reward or 0.0) <= 0 and run.verdict in {*_FORGIVEN, *allowed}
             return Finding(what, got, severity="ok") if is_well else Finding(what, got, "reward 0")
+        if self.attack.kind == "cases" and (gone := hold.tests - _tests(run)):
+            words = f"all, whatever the solution holds: expected=({', '.join(map(repr, sorted(hold.tests)))},)"
+            return Finding(what, f"{len(gone)} of {len(hold.tests)} hidden tests are gone", words)
         is_well = run.verdict is Verdict.passed or allowed != {Verdict.passed}
         return Finding(what, got, severity="ok") if is_well else Finding(what, got, "passed, as without it")
 
@@ -149,6 +159,11 @@ def _packed(attack: Attack, path: str, source: str) -> bytes:
         for entry in sorted(folder.iterdir()):
             tar.add(entry, entry.name)
     return data.getvalue()
+
+
+def _tests(run: Run) -> frozenset[str]:
+    hold = Hold.of(None if run.grade is None else run.grade.subscores)
+    return frozenset() if hold is None else hold.tests
 
 
 def _nodes(subscores: Sequence[SubScore] | None) -> Iterator[SubScore]:

@@ -81,7 +81,8 @@ async def validate(
     yield Section("every hidden test can be run as it is to be", "test that cannot", list(_crossings(runs)))
     findings = []
     for run in _one_a_template(untouched):
-        hold = Hold.of(None if run.grade is None else run.grade.subscores)
+        graded = next((one for one in runs if one.slug == run.slug and one.verdict is Verdict.passed), run)
+        hold = Hold.of(None if graded.grade is None else graded.grade.subscores)
         if hold is not None and options.attacks:
             attacker = Siege(options.attacks, hold, oracle if run.task in solved else None)
             alone = Taskset(taskset.name, [run.task])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -80,7 +81,13 @@ async def test_there_is_no_right_and_no_way_to_get_one() -> None:
 
 @on_loop
 async def test_without_a_network_nothing_of_the_host_is_reached() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as abstract:
+    with contextlib.ExitStack() as stack:
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port6 = 1
+        with contextlib.suppress(OSError):  # where there is no IPv6
+            tcp6 = stack.enter_context(socket.create_server(("::1", 0), family=socket.AF_INET6))
+            port6 = tcp6.getsockname()[1]
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
         name = f"hudsim-test-{os.getpid()}"
         abstract.bind(f"\0{name}")
         abstract.listen()
@@ -88,6 +95,7 @@ async def test_without_a_network_nothing_of_the_host_is_reached() -> None:
 import socket
 for family, kind, address in [
     (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", {tcp.getsockname()[1]})),
+    (socket.AF_INET6, socket.SOCK_STREAM, ("::1", {port6})),
     (socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.1", 9)),
     (socket.AF_INET6, socket.SOCK_DGRAM, ("2001:db8::1", 9)),
     (socket.AF_UNIX, socket.SOCK_STREAM, "\\0{name}"),
@@ -101,7 +109,7 @@ for family, kind, address in [
 """
         async with Box(limits=Limits(), guest_path="/workspace") as box:
             assert (await box.run(["python", "-c", script])).stdout == b""
-        async with Box(limits=Limits(), guest_path="/workspace", network=True) as box:
+        async with Box(limits=Limits(), guest_path="/workspace", network="host") as box:
             done = await box.run(["python", "-c", script])
             assert f"('127.0.0.1', {tcp.getsockname()[1]})" in done.text
 
@@ -122,6 +130,11 @@ async def test_terminals_take_no_injected_input() -> None:
         assert victim.terminal is not None
         done = await box.run(["python", "-c", inject, "/dev/pts/0"])
         assert done.code != 0  # not its own terminal
+        intruder = await sandbox.spawn(["python", "-c", inject, "/dev/pts/0"], terminal=(24, 80))
+        assert intruder.terminal is not None
+        assert (await intruder.wait()).code != 0  # nor from one that has a terminal
+        os.close(intruder.terminal)
+        assert not victim.ended
         victim.signal(9)
         await victim.wait()
         os.close(victim.terminal)

@@ -158,8 +158,8 @@ async def test_a_sandbox_that_was_killed_is_made_again() -> None:
 async def test_a_box_that_was_closed_says_so() -> None:
     it = box()
     await it.run("true")
-    await it.close()
-    await it.close()
+    await it.stop()
+    await it.stop()
     with pytest.raises(SandboxError, match="closed"):
         await it.run("true")
     assert not it.folder.exists()

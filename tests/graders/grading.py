@@ -90,9 +90,7 @@ WRONG = (
 
 async def graded(plant: Callable[[Path], None] | str, *, hidden: str = HIDDEN, **options: Any) -> EvaluationResult:
     """The grade of what ``plant`` writes into a fresh workspace; text is that of ``calc.py``."""
-    workspace = Workspace()
-    await workspace.start()
-    try:
+    async with Workspace() as workspace:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "test_calc.py").write_text(hidden)
             if isinstance(plant, str):
@@ -102,8 +100,6 @@ async def graded(plant: Callable[[Path], None] | str, *, hidden: str = HIDDEN, *
             workspace.own()
             given = {"tests": Path(folder), "modules": ("calc",), "timeout": 30, **options}
             return await PytestGrader.evaluate(workspace=workspace, **given)
-    finally:
-        await workspace.stop()
 
 
 def outcomes(result: EvaluationResult) -> dict[str, str]:

@@ -29,7 +29,7 @@ def tried(attack: Attack, way: str) -> list[tuple[str, EvaluationResult]]:
         def plant(folder: Path) -> None:
             attack.plant(folder, path="calc.py", source=source)
 
-        timeout = 6 if attack.slow else 40
+        timeout = 3 if attack.slow else 40
         out.append((which, await graded(plant, process=way, timeout=timeout)))
 
     async def both() -> None:

@@ -14,14 +14,10 @@ def grade(command: str, limits: Limits | None = None, **options: Any) -> SubScor
     out: list[SubScore] = []
 
     async def main() -> None:
-        workspace = Workspace(limits=limits)
-        await workspace.start()
-        try:
+        async with Workspace(limits=limits) as workspace:
             (workspace.root / "report.md").write_text("done\n")
             workspace.own()
             out.append(await BashGrader.grade(workspace=workspace, command=command, **options))
-        finally:
-            await workspace.stop()
 
     within(30.0, main())
     return out[0]
@@ -73,15 +69,11 @@ def test_an_empty_command_is_refused() -> None:
 
 def test_its_grade_carries_the_verdict() -> None:
     async def main() -> None:
-        workspace = Workspace()
-        await workspace.start()
-        try:
+        async with Workspace() as workspace:
             result = await combine(
                 BashGrader.grade(workspace=workspace, command="true"),
                 BashGrader.grade(workspace=workspace, command="sleep 9", timeout=0.3),
             )
-        finally:
-            await workspace.stop()
         assert (result.reward, str(result.outcome)) == (0.0, "grade_timeout")
         assert result.problems() == []
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hudsim.coding import Workspace
 from hudsim.coding.bubblewrap import Bind
 from hudsim.errors import SandboxError, UsageError
 from hudsim.graders import BashGrader, EvaluationResult, PytestGrader, Verdict, combine
+from hudsim.testing import ATTACKS
 from tests.asyncrun import on_loop, within
 from tests.graders.grading import HIDDEN, IDS, RIGHT, WRONG, about, graded, only, outcomes
 
@@ -74,6 +77,57 @@ def test_a_solution_cannot_say_which_tests_there_are_once_they_are_expected(way:
     assert grade(few, hidden=hidden, process=way, expected=ids).reward == 0.0
     assert grade("CASES = []\n", hidden=hidden, process=way).reward == 0.0
     assert grade("CASES = [1, 2]\ndef f(n): return n\n", hidden=hidden, process=way, expected=ids).reward == 1.0
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "leaves_out",
+    ["if not calc.READY:\n    pytest.skip('not yet', allow_module_level=True)\n", "pytest.importorskip('calc.more')\n"],
+)
+def test_a_file_of_tests_that_is_left_out_is_no_pass(way: Any, leaves_out: str, tmp_path: Path) -> None:
+    (tmp_path / "test_calc.py").write_text("import calc\ndef test_a():\n    assert calc.f() == 1\n")
+    hard = f"import calc, pytest\n{leaves_out}\ndef test_b():\n    assert calc.f() == 2\n"
+    (tmp_path / "test_hard.py").write_text(hard)
+    result = grade("READY = False\ndef f(): return 1\n", process=way, tests=tmp_path)
+    assert outcomes(result) == {"test_calc.py::test_a": "passed", "test_hard.py::test_b": "missing"}
+    assert result.reward == 0.0
+
+
+@both_ways
+def test_stubs_that_cannot_be_written_over_are_not_what_runs(way: str) -> None:
+    def plant(root: Path) -> None:
+        (root / "calc.py").write_text(WRONG)
+        for folder in (root, root / "tests", root / "hidden"):
+            folder.mkdir(exist_ok=True)
+            (folder / "test_calc.py").write_text("def test_add(): pass\n")
+            (folder / "test_calc.py").chmod(0o444)
+        for folder in (root / "tests", root / "hidden"):
+            folder.chmod(0o555)
+
+    result = grade(plant, process=way)
+    assert result.reward == 0.0
+    assert set(outcomes(result)) == set(IDS)
+
+
+@both_ways
+@on_loop
+async def test_what_a_solution_did_while_it_was_graded_is_gone_at_the_next_grade(way: Any, tmp_path: Path) -> None:
+    (poison,) = (one for one in ATTACKS if one.name == "written-verdict")
+    (tmp_path / "test_calc.py").write_text(HIDDEN)
+    async with Workspace() as workspace:
+        rewards = []
+        for source, plants in ((WRONG, True), (RIGHT, False), (WRONG, False)):
+            if plants:
+                poison.plant(workspace.root, path="calc.py", source=source)
+            else:
+                (workspace.root / "calc.py").write_text(source)
+            workspace.own()
+            result = await PytestGrader.evaluate(
+                workspace=workspace, tests=tmp_path, modules=("calc",), process=way, timeout=30
+            )
+            rewards.append(result.reward)
+        assert rewards == [0.0, 1.0, 0.0]
+        assert (tmp_path / "test_calc.py").read_text() == HIDDEN
 
 
 @both_ways
@@ -351,15 +405,9 @@ async def test_graders_of_one_episode_do_not_kill_each_other(tmp_path: Path) -> 
         ]  # fmt: skip
 
 
-class _workspace:  # noqa: N801 - used as a function
-    def __init__(self, source: str) -> None:
-        self._source, self._workspace = source, Workspace()
-
-    async def __aenter__(self) -> Workspace:
-        await self._workspace.start()
-        (self._workspace.root / "calc.py").write_text(self._source)
-        self._workspace.own()
-        return self._workspace
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._workspace.stop()
+@contextlib.asynccontextmanager
+async def _workspace(source: str) -> AsyncIterator[Workspace]:
+    async with Workspace() as workspace:
+        (workspace.root / "calc.py").write_text(source)
+        workspace.own()
+        yield workspace

@@ -82,3 +82,23 @@ def test_a_trial_that_could_not_be_made_is_an_error_with_its_reason() -> None:
     finding = Trial(attack("exit-at-import"), "wrong").finding(run, Hold("calc", (".",), frozenset({"separate"})))
     assert finding.severity == "error"
     assert "no module calc in the workspace" in finding.got
+
+
+def test_a_solution_that_says_which_tests_there_are_is_named_with_what_to_expect() -> None:
+    def run(*names: str) -> Run:
+        leaves = [SubScore(name=name, value=1.0) for name in names]
+        (outer,) = graded(modules=["calc"])
+        assert outer.children
+        other, inner = outer.children
+        inner = inner.model_copy(update={"children": leaves, "value": 1.0})
+        return run_of(1.0, subscores=[outer.model_copy(update={"children": [other, inner], "value": 1.0})])
+
+    all_of_them = run("t.py::test_n[1]", "t.py::test_n[2]")
+    assert all_of_them.grade is not None
+    hold = Hold.of(all_of_them.grade.subscores)
+    assert hold is not None
+    trial = Trial(attack("fewer-cases"), "right")
+    assert trial.finding(all_of_them, hold).severity == "ok"
+    finding = trial.finding(run("t.py::test_n[1]"), hold)
+    assert (finding.severity, finding.got) == ("error", "1 of 2 hidden tests are gone")
+    assert "expected=('t.py::test_n[1]', 't.py::test_n[2]',)" in finding.expected

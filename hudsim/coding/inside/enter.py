@@ -15,19 +15,35 @@ import os
 import sys
 
 _CLONE_NEWNS = 0x00020000
-_MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 0x1000, 0x4000, 1 << 18
-_libc = ctypes.CDLL(None, use_errno=True)
+_MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 4, 0x1000, 0x4000, 1 << 18
+MS_NOSUID = 2
+libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, what: str) -> None:
+def checked(result: int, what: str) -> None:
+    """Of a call of the C library's. Raises :class:`OSError`."""
     if result:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
 
 
-def _mount(source: str | None, target: str, flags: int, kind: str | None = None, data: str | None = None) -> None:
+def mount(source: str | None, target: str, flags: int, kind: str | None = None, data: str | None = None) -> None:
+    """The system call of that name. Raises :class:`OSError`."""
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind, data)]
-    _checked(_libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), target)
+    checked(libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), target)
+
+
+def hide_mounts() -> None:
+    """What this process mounts from now on is seen by it and its children alone, and goes with them."""
+    checked(libc.unshare(_CLONE_NEWNS), "unshare")
+    mount(None, "/", _MS_REC | _MS_PRIVATE)
+
+
+def become(uid: int) -> None:
+    """That user, with a group of the same number, for good."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
 
 
 def _bind(source: int, target: str) -> None:
@@ -37,7 +53,7 @@ def _bind(source: int, target: str) -> None:
     os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)
     if not is_folder:
         os.close(os.open(target, os.O_CREAT, 0o644))
-    _mount(f"/proc/self/fd/{source}", target, _MS_BIND | _MS_REC)
+    mount(f"/proc/self/fd/{source}", target, _MS_BIND | _MS_REC)
     os.close(source)
 
 
@@ -51,13 +67,10 @@ def main() -> None:
     for group in groups:
         with open(f"{group}/cgroup.procs", "w") as file:
             file.write("0")
-    _checked(_libc.unshare(_CLONE_NEWNS), "unshare")
-    _mount(None, "/", _MS_REC | _MS_PRIVATE)
+    hide_mounts()
     sources = [(os.open(source, os.O_PATH), name) for source, name in binds]  # before the stage hides any
-    _mount("tmpfs", stage, _MS_NOSUID | _MS_NODEV, "tmpfs", "mode=0755,size=1m")
+    mount("tmpfs", stage, MS_NOSUID | _MS_NODEV, "tmpfs", "mode=0755,size=1m")
     for source, name in sources:
         _bind(source, f"{stage}/{name}")
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
+    become(uid)
     os.execv(command[0], command)

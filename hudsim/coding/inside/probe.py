@@ -1,7 +1,7 @@
 """Tries, from inside a sandbox, what must not be possible there; prints ``[[what, holds, how], …]`` as JSON.
 
-``python -I -S probe.py ORDER``, with nothing but the standard library. ORDER is JSON: ``targets`` (sockets of the
-host's), ``hidden`` (its paths), ``pid`` (of a process there), ``limits``.
+``python -I -S probe.py ORDER``, with nothing but the standard library. ORDER is JSON: what each of ``TRIES`` wants to
+know of the host, by its name.
 """
 
 from __future__ import annotations
@@ -12,33 +12,38 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 Row = tuple[str, bool, str]
 
+_TRY_S = 0.5
+
 
 def _network(targets: dict[str, Any]) -> Row:
-    reached = []
-    tries: list[tuple[str, int, int, Any]] = [
-        ("TCP", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", targets["tcp"])),
-        ("TCP out", socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.1", 9)),
-        ("UDP out", socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.1", 9)),
-        ("IPv6 out", socket.AF_INET6, socket.SOCK_DGRAM, ("2001:db8::1", 9)),
+    """``tries``: [name, family, kind, address] each; ``alone``: there is to be no interface but loopback."""
+    faces = [name for _, name in socket.if_nameindex() if name != "lo"]
+    reached = [
+        name
+        for name, family, kind, address in targets["tries"]
+        if any(_reaches(family, kind, address, face) for face in ("", *faces))
     ]
-    if "tcp6" in targets:
-        tries.append(("TCP over IPv6", socket.AF_INET6, socket.SOCK_STREAM, ("::1", targets["tcp6"])))
-    if "abstract" in targets:
-        tries.append(("abstract socket", socket.AF_UNIX, socket.SOCK_STREAM, f"\0{targets['abstract']}"))
-    for name, family, kind, address in tries:
-        with contextlib.suppress(OSError), socket.socket(family, kind) as sock:
-            sock.settimeout(1.0)
-            sock.connect(address)
-            if kind == socket.SOCK_DGRAM:
-                sock.send(b"?")
-            reached.append(name)
-    faces = sorted(name for _, name in socket.if_nameindex())
-    return "network", not reached and faces == ["lo"], f"reached: {', '.join(reached)}" if reached else "own namespace"
+    if targets["alone"]:
+        reached += [f"interface {face}" for face in faces]
+    return "network", not reached, f"reached: {', '.join(reached)}" if reached else "own namespace"
+
+
+def _reaches(family: int, kind: int, address: Any, face: str) -> bool:
+    """Whether it can be sent to. ``face``: only by that interface, which passes by what others would have kept in."""
+    with contextlib.suppress(OSError), socket.socket(family, kind) as sock:
+        sock.settimeout(_TRY_S)
+        if face and family != socket.AF_UNIX:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, face.encode())
+        sock.connect(tuple(address) if isinstance(address, list) else address)
+        if kind == socket.SOCK_DGRAM:
+            sock.send(b"?")
+        return True
+    return False
 
 
 def _files(hidden: list[str]) -> Row:
@@ -67,12 +72,12 @@ def _has_entries(path: str) -> bool:
     return False
 
 
-def _processes(pid: int) -> Row:
+def _processes(_: None) -> Row:
     count = sum(name.isdecimal() for name in os.listdir("/proc"))
     return "processes hidden", count < 10, f"own pid namespace, {count} processes seen"
 
 
-def _rights() -> Row:
+def _rights(_: None) -> Row:
     with open("/proc/self/status") as file:
         lines = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
     sets = {key: int(lines[key], 16) for key in ("CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh")}
@@ -84,7 +89,7 @@ def _rights() -> Row:
     return "capabilities", not held, ", ".join(held) or "none, and none to be had"
 
 
-def _launcher() -> Row:
+def _launcher(_: None) -> Row:
     opened = []
     for name in ("environ", "mem", "fd"):
         with contextlib.suppress(OSError):
@@ -105,7 +110,7 @@ def _open_files(most: int) -> Row:
     return "limit open files", len(fds) < most, "rlimit"
 
 
-def _file_size() -> Row:
+def _file_size(_: None) -> Row:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     return "limit file size", limit != resource.RLIM_INFINITY, "rlimit"
 
@@ -140,17 +145,17 @@ def _forks(most: int) -> Row:
     return "limit processes", len(pids) <= most, f"{len(pids)} were started of {most}"
 
 
-def _rows(order: dict[str, Any]) -> Iterator[Row]:
-    yield _files(order["hidden"])
-    yield _network(order["targets"])
-    yield _processes(order["pid"])
-    yield _rights()
-    yield _launcher()
-    yield _open_files(order["limits"]["open_files"])
-    yield _file_size()
-    yield _tmp(order["limits"]["tmp_bytes"])
-    yield _forks(order["limits"]["processes"])
-
+TRIES: dict[str, Callable[[Any], Row]] = {
+    "files": _files,
+    "network": _network,
+    "processes": _processes,
+    "rights": _rights,
+    "launcher": _launcher,
+    "open_files": _open_files,
+    "file_size": _file_size,
+    "tmp": _tmp,
+    "forks": _forks,
+}
 
 if __name__ == "__main__":
-    print(json.dumps(list(_rows(json.loads(sys.argv[1])))))  # noqa: T201
+    print(json.dumps([TRIES[name](known) for name, known in json.loads(sys.argv[1]).items()]))  # noqa: T201

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,13 +147,12 @@ def test_a_dead_solution_is_gone_for_good(tmp_path: Path) -> None:
 
 
 def test_a_call_that_hangs_ends(tmp_path: Path) -> None:
-    with crossing(tmp_path, SOLUTION, timeout_s=0.5) as made:
+    with crossing(tmp_path, SOLUTION) as made:
         calc = importlib.import_module("calc")
-        start = time.monotonic()
+        made.peer.link._timeout_s = 0.5  # from here on: the start of an interpreter may take longer
         with pytest.raises(SolutionGone) as gone:
             calc.hangs()
         assert gone.value.kind == "hung"
-        assert time.monotonic() - start < 20
         made.close()
 
 
