@@ -45,7 +45,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: gl
-	$(BIN)/hudsim bench latency $(ARGS)
+	$(BIN)/hudsim bench $(or $(BENCH),latency) $(ARGS)
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

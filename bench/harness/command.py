@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import platform
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import websockets
 from rich.console import Console
 from rich.table import Table
 
-from hudsim import __version__
 from hudsim.bench.harness.episodes import compared, episodes
 from hudsim.bench.harness.floors import serve_floor
 from hudsim.bench.harness.stages import profile, stages
 from hudsim.bench.harness.throughput import throughput
 from hudsim.bench.harness.watch import STAGES
+from hudsim.bench.shared.document import deliver, head
+from hudsim.bench.shared.options import options
+from hudsim.bench.shared.series import series
 from hudsim.loop import run
 from hudsim.loop.run import new_event_loop
 
@@ -45,26 +42,25 @@ _QUICK = _Size(turns=1, group=1, seeds=2, watched=5)
 
 
 async def _measure(size: _Size) -> dict[str, Any]:
+    document = head("harness", ("websockets",))
+    document["versions"]["sqlite"] = sqlite3.sqlite_version
     systems = await throughput(size.turns, size.group)
     kept = next(system for system in systems if system.rows_kept is not None)
-    return {
-        "bench": "harness",
-        "hudsim": __version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {platform.system()} {platform.release()}, {os.cpu_count()} cores",
-        "versions": {"websockets": websockets.version.version, "sqlite": sqlite3.sqlite_version},
+    return document | {
         "throughput": [system.to_json() for system in systems],
         "thousand_s": round(kept.thousand_s, 2),
         "limit_s": LIMIT_S,
         "episode": compared(await episodes(size.seeds)),
         "stages_us": await stages(size.watched),
+        "series": [
+            series(f"{one.name}, {one.at_once} at once", ([s / one.runs * 1e3] for s in one.turns_s), unit="ms")
+            for one in systems
+        ],
     }
 
 
-def show(document: dict[str, Any]) -> None:
+def show(document: dict[str, Any], console: Console) -> None:
     """The tables."""
-    console = Console()
-    console.print(f"{document['machine']}, Python {document['python']}")
     _print_throughput(console, document)
     episode = document["episode"]
     console.print(
@@ -99,28 +95,17 @@ def _table(title: str, first: str, *numbers: str) -> Table:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; 1 if 1,000 runs took longer than they may."""
-    parser = argparse.ArgumentParser(
-        prog="hudsim bench harness", description="What the harness costs, beside the same work bare."
-    )
-    parser.add_argument("--quick", action="store_true", help="few runs: for its function, not its numbers")
-    parser.add_argument("--json", action="store_true", help="print one JSON document, no tables")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures there, as JSON")
+    parser = options("harness", "What the harness costs, beside the same work bare.")
     parser.add_argument("--profile", action="store_true", help="print where most time is spent, to stderr")
     parser.add_argument("--floor", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.floor:
+    asked = parser.parse_args(arguments)
+    if asked.floor:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(serve_floor())
         return 0
-    size = _QUICK if options.quick else _Size()
+    size = _QUICK if asked.quick else _Size()
     document = run(_measure(size))
-    if options.profile:
+    if asked.profile:
         run(profile(size.watched))
-    words = json.dumps(document, indent=1)
-    if options.json:
-        print(words)
-    else:
-        show(document)
-    if options.out is not None:
-        options.out.write_text(words + "\n")
-    return int(document["thousand_s"] > LIMIT_S and not options.quick)
+    deliver(document, asked, show)
+    return int(document["thousand_s"] > LIMIT_S and not asked.quick)

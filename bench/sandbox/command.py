@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
-from pathlib import Path
 from typing import Any
 
-import asyncssh
 from rich.console import Console
 from rich.table import Table
 
-from hudsim import __version__
 from hudsim.bench.sandbox.rung import PHASES, STAGES, Rung, climb
+from hudsim.bench.shared.document import deliver, head
+from hudsim.bench.shared.options import numbers, options
 from hudsim.loop import run
 
 __all__ = ["FIRST_MS", "WARM_MS", "WIDEST_S", "main"]
@@ -42,13 +38,8 @@ async def _measure(ladder: list[int], creates: int, console: Console | None) -> 
 
 def report(rungs: list[Rung]) -> dict[str, Any]:
     """Everything as plain JSON: the machine, the rungs, and what of it is held to a limit."""
-    return {
-        "bench": "sandbox",
-        "hudsim": __version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {platform.system()} {platform.release()}, {os.cpu_count()} cores",
+    return head("sandbox", ("asyncssh",)) | {
         "user": "root" if os.geteuid() == 0 else "an ordinary user",
-        "versions": {"asyncssh": asyncssh.__version__},
         "creates": sum(rung.creates for rung in rungs),
         "rungs": [rung.to_json() for rung in rungs],
         "limits": _limits([rung.to_json() for rung in rungs]),
@@ -71,8 +62,7 @@ def _limits(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def show(document: dict[str, Any], console: Console) -> None:
     """The tables."""
-    console.print(f"{document['machine']}, {document['user']}, Python {document['python']}")
-    table = Table(title=f"{document['creates']} workspaces: ms")
+    table = Table(title=f"{document['creates']} workspaces of {document['user']}: ms")
     for heading in ("at once", "", "p50", "p95", "p99", "max"):
         table.add_column(heading, justify="left" if not heading else "right")
     for rung in document["rungs"]:
@@ -100,38 +90,16 @@ def show(document: dict[str, Any], console: Console) -> None:
         console.print(f"{limit['what']}: {limit['got_ms']:.1f} ms; at most {limit['at_most_ms']:.1f} ms{met}")
 
 
-def _ladder(words: str) -> list[int]:
-    try:
-        widths = [int(word) for word in words.split(",")]
-    except ValueError:
-        widths = []
-    if not widths or min(widths) < 1:
-        raise argparse.ArgumentTypeError(f"got {words!r}, expected numbers of workspaces, as in 1,4,16")
-    return widths
-
-
 def main(arguments: list[str] | None = None) -> int:
     """The command line; 1 if something failed or was left behind."""
-    parser = argparse.ArgumentParser(
-        prog="hudsim bench sandbox",
-        description="What a workspace costs from its start to its end, one and many at once, beside a bare bubblewrap.",
+    parser = options(
+        "sandbox", "What a workspace costs from its start to its end, one and many at once, beside a bare bubblewrap."
     )
-    parser.add_argument("--ladder", type=_ladder, metavar="1,4,16", help="how many at once (default: 1,4,16,64,256)")
+    parser.add_argument("--ladder", type=numbers, metavar="1,4,16", help="how many at once (default: 1,4,16,64,256)")
     parser.add_argument("--creates", type=int, metavar="N", help=f"so many in all at each width (default: {_CREATES})")
-    parser.add_argument("--quick", action="store_true", help="few and narrow: for its function, not its numbers")
-    parser.add_argument("--json", action="store_true", help="print one JSON document, no tables")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures there, as JSON")
-    options = parser.parse_args(arguments)
-    ladder = options.ladder or list(_QUICK_LADDER if options.quick else _LADDER)
-    creates = options.creates or (_QUICK_CREATES if options.quick else _CREATES)
-    console = Console()
-    rungs = run(_measure(ladder, creates, None if options.json else Console(stderr=True)))
-    document = report(rungs)
-    words = json.dumps(document, indent=1)
-    if options.json:
-        print(words)
-    else:
-        show(document, console)
-    if options.out is not None:
-        options.out.write_text(words + "\n")
+    asked = parser.parse_args(arguments)
+    ladder = asked.ladder or list(_QUICK_LADDER if asked.quick else _LADDER)
+    creates = asked.creates or (_QUICK_CREATES if asked.quick else _CREATES)
+    rungs = run(_measure(ladder, creates, None if asked.json else Console(stderr=True)))
+    deliver(report(rungs), asked, show)
     return int(not all(rung.well for rung in rungs))

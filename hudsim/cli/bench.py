@@ -9,20 +9,30 @@ import typer
 
 __all__ = ["bench"]
 
-_BENCHES = ("latency", "harness", "sandbox")
+_BENCHES = ("latency", "jitter", "scale", "inference", "batching", "harness", "sandbox", "compare")
 
 
 def bench(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="BENCH", help="latency, harness or sandbox")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="BENCH", help=", ".join(_BENCHES))] = None,
 ) -> None:
     """Measure where the time goes.
 
-    latency: action to next observation over the socket, beside a bare echo of the same size.
+    latency: action to next observation, over socket and shared memory, beside bare floors and its peers.
+
+    jitter: how late ticks are and how many are missed, by rate and by what else the machine does.
+
+    scale: how many worlds are served on time, and steps a second in lockstep.
+
+    inference: chunk strategies against the time that an inference takes.
+
+    batching: actions a second of agents that share a model, batched and one by one.
 
     harness: what a graded run costs beside the same work bare, and where its time goes.
 
     sandbox: what a workspace costs from start to end, one and hundreds at once, and what they leave behind.
+
+    compare: two documents of one of them: what became slower, and how surely.
 
     `hudsim bench BENCH --help` tells more.
     """

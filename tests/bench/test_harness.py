@@ -25,11 +25,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Measured:
-    out = tmp_path_factory.mktemp("out") / "harness.json"
+    out = tmp_path_factory.mktemp("out")
     words = ("bench", "harness", "--quick", "--json", "--profile", "--out", str(out))
     done = hudsim(*words, cwd=folder, environment={"TMPDIR": str(folder)})
     assert done.returncode == 0, done.stderr
-    return done, json.loads(out.read_text())
+    return done, json.loads((out / "harness.json").read_text())
 
 
 def test_what_is_printed_is_one_document_and_the_file_holds_the_same(measured: Measured) -> None:

@@ -1,0 +1,12 @@
+"""``python -m hudsim.bench.latency``."""
+
+from __future__ import annotations
+
+import sys
+
+from hudsim.bench.latency import main
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    sys.exit(main())

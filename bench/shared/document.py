@@ -1,0 +1,96 @@
+"""A benchmark's document: what it was measured on, and where it goes: tables or stdout, a folder, pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from hudsim import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Draw", "cores", "deliver", "head", "heading"]
+
+Draw = Callable[[dict[str, Any]], "Figure"]
+"""Makes a document's picture; called only where matplotlib is installed."""
+
+
+_WIDTH = 150  # where no terminal says it
+
+
+def head(bench: str, packages: Iterable[str] = ()) -> dict[str, Any]:
+    """How each document begins: which benchmark, the machine, and the versions of what it rests on."""
+    return {
+        "bench": bench,
+        "hudsim": __version__,
+        "python": platform.python_version(),
+        "machine": f"{_processor()}, {platform.system()} {platform.release()}, {cores()} cores",
+        "load": round(os.getloadavg()[0], 2),
+        "versions": {name: version(name) for name in ("numpy", *packages)},
+    }
+
+
+def heading(document: dict[str, Any]) -> str:
+    """A line about the machine, for above a table."""
+    return f"{document['machine']}, load {document['load']:g} at the start, Python {document['python']}"
+
+
+def cores() -> int:
+    """How many this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def deliver(
+    document: dict[str, Any],
+    options: argparse.Namespace,
+    show: Callable[[dict[str, Any], Console], None],
+    draw: Draw | None = None,
+) -> None:
+    """Print the document as ``--json`` asks, and keep it in the folder of ``--out`` with its picture.
+
+    Without matplotlib there is no picture, and stderr says so.
+    """
+    words = json.dumps(document, indent=None if "series" in document else 1)
+    if options.json:
+        print(words)
+    else:
+        console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+        console.print(heading(document), markup=False)
+        show(document, console)
+    if options.out is None:
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{document['bench']}.json").write_text(words + "\n")
+    if draw is not None:
+        _picture(document, draw, options.out / f"{document['bench']}.png")
+
+
+def _picture(document: dict[str, Any], draw: Draw, file: Path) -> None:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        print("no picture: matplotlib is not installed (pip install 'hudsim[bench]')", file=sys.stderr)
+        return
+    mpl.use("agg")
+    figure = draw(document)
+    figure.savefig(file, dpi=110)
+
+
+def _processor() -> str:
+    """The processor by its maker's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
