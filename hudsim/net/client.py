@@ -8,13 +8,13 @@ import ssl
 from http import HTTPStatus
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus
 
 from hudsim.errors import BearerError, ConnectError, HudsimError, NoSuchCapability, OriginError
 from hudsim.net.address import Address
 from hudsim.net.link import CLOSE_TIMEOUT_S, Link, tune
+from hudsim.net.opening import ClientOpening
 
 __all__ = ["DIAL_TIMEOUT_S", "connect"]
 
@@ -44,18 +44,19 @@ async def connect(
     options: dict[str, Any] = {"ssl": tls} if tls and where.tls else {}
     try:
         async with asyncio.timeout(timeout_s):
-            ws: ClientConnection = await ws_connect(
+            ws = await ws_connect(
                 str(where),
                 additional_headers=headers,
                 compression=None,
                 ping_interval=None,
                 open_timeout=None,
                 close_timeout=CLOSE_TIMEOUT_S,
-                max_size=max_frame_bytes,
-                max_queue=max_queue,
                 proxy=None,
+                create_connection=ClientOpening,
                 **options,
             )
+            assert isinstance(ws, ClientOpening)
+            stream = ws.stream(max_bytes=max_frame_bytes, max_queue=max_queue, close_timeout_s=CLOSE_TIMEOUT_S)
     except TimeoutError:
         raise ConnectError(f"{where.netloc} did not answer within {timeout_s:g} s; is it a hudsim server?") from None
     except InvalidStatus as refused:
@@ -68,8 +69,8 @@ async def connect(
         raise ConnectError(f"{where.netloc[:80]}: that is no host name") from None
     except OSError as error:
         raise ConnectError(f"{where.netloc}: {_reason(error)}; is the server running?") from None
-    tune(ws, local=where.host.startswith(_LOOPBACK))
-    return Link(ws, where.netloc)
+    tune(stream.transport, local=where.host.startswith(_LOOPBACK))
+    return Link(stream, where.netloc)
 
 
 def _refusal(where: Address, status: int, body: bytes) -> HudsimError:

@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from websockets.asyncio.connection import Connection
-from websockets.exceptions import ConnectionClosed
-from websockets.protocol import State
-
 from hudsim.errors import ConnectError, FrameTooLarge, HudsimError, LinkLost
-from hudsim.net.gate import Gate
+from hudsim.loop import SimThread
+from hudsim.net.frames import Close
+from hudsim.net.stream import State, Stream
 
 __all__ = ["CLOSE_TIMEOUT_S", "RESET", "UNREACHABLE", "Link", "tune"]
 
@@ -39,56 +37,58 @@ class Link:
     the close frame's ``close_code`` (None: there was none) and ``close_reason``.
     """
 
-    def __init__(self, connection: Connection, peer: str) -> None:
-        self._ws = connection
-        self._gate: Gate | None = None
+    def __init__(self, stream: Stream, peer: str) -> None:
+        self._stream = stream
         self.peer = peer
 
     async def send(self, frame: bytes | bytearray | str) -> None:
         """Send one frame whole; waits while the socket's buffer is full."""
-        ws = self._ws
-        if ws.protocol.state is State.OPEN and not ws.transport.get_write_buffer_size():
-            # Nothing is before it: the way through `send` costs as much again.
-            if isinstance(frame, str):
-                ws.protocol.send_text(frame.encode())
-            else:
-                ws.protocol.send_binary(frame)
-            ws.send_data()
-            return
         try:
-            await self._ws.send(frame)
-        except ConnectionClosed as closed:
-            raise self._lost(closed) from None
+            await self._stream.send(frame)
+        except EOFError:
+            raise self._lost() from None
 
     def open_gate(self) -> None:
         """Allow :meth:`send_now`; only the server's end may, on the loop thread. Does nothing over TLS."""
-        transport = self._ws.transport
-        if self._gate is None and transport.get_extra_info("sslcontext") is None:
-            self._gate = Gate(transport, asyncio.get_running_loop())
-            self._ws.transport = self._gate  # type: ignore[assignment]  # it is one, by delegation
+        self._stream.open_gate()
 
     def send_now(self, frame: bytes) -> bool:
         """Hand a binary frame to the socket at once, from any thread, if nothing waits before it; whether it was."""
-        if self._gate is None or self._ws.protocol.state is not State.OPEN:
-            return False
-        return self._gate.send_frame(frame)
+        return self._stream.send_now(frame)
 
     def shut_gate(self) -> None:
         """No :meth:`send_now` any more. Idempotent."""
-        gate, self._gate = self._gate, None
-        if gate is not None:
-            gate.release()
+        self._stream.shut_gate()
+
+    def lend(self, sim: SimThread, job: Callable[[], None]) -> None:
+        """Have ``sim`` read what comes next, if that is possible: it runs ``job`` for it, and that :meth:`read_now`.
+
+        On the loop thread. :meth:`receive` gets nothing until the frame turns out to be for the loop thread.
+        """
+        self._stream.lend(sim, job)
+
+    def read_now(self) -> bytes | None:
+        """On the thread that it is lent to: the frame that has come. None: the loop thread has it."""
+        return self._stream.inlet.read()
+
+    def give_back(self) -> None:
+        """On that thread: the loop thread is to :meth:`receive` the frame that was read last, and reads on."""
+        self._stream.inlet.give_back()
+
+    def take_back(self) -> None:
+        """On the loop thread: it reads on by itself. Idempotent."""
+        self._stream.inlet.take_back()
 
     async def receive(self) -> bytes | str:
-        """The next frame."""
+        """The next frame. One at a time: raises RuntimeError while somebody else waits for it."""
         try:
-            return await self._ws.recv()
-        except ConnectionClosed as closed:
-            raise self._lost(closed) from None
+            return await self._stream.receive()
+        except EOFError:
+            raise self._lost() from None
 
     async def ended(self) -> None:
         """Until the connection is closed, by whichever end."""
-        await self._ws.wait_closed()
+        await self._stream.ended()
 
     async def while_open(self, work: Coroutine[Any, Any, R]) -> R:
         """What ``work`` gives. If the link ends first, ``work`` is cancelled and the link's end raised."""
@@ -102,14 +102,14 @@ class Link:
                 working.cancel()
                 await asyncio.wait({working})
         if working.cancelled():
-            raise self._lost(self._ws.protocol.close_exc)
+            raise self._lost()
         return working.result()
 
     def gone(self) -> HudsimError | None:
         """How the link ends or has ended, as far as that shows while nobody receives. None: it does not."""
-        state, transport = self._ws.protocol.state, self._ws.transport
+        state, transport = self._stream.state, self._stream.transport
         if state is State.CLOSED:
-            return self._lost(self._ws.protocol.close_exc)
+            return self._lost()
         if state is State.CLOSING:
             return LinkLost(f"{self.peer}: the connection is being closed", close_code=None, close_reason="")
         if transport.is_closing() or _socket(transport).getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -118,35 +118,33 @@ class Link:
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close with a code and a reason (cut at 120 bytes). Idempotent; ends within the closing timeout."""
-        short = reason.encode()[:120].decode(errors="ignore")
-        with contextlib.suppress(ConnectionClosed, OSError, asyncio.TimeoutError):
-            await self._ws.close(code, short)
+        await self._stream.close(Close(code, reason.encode()[:120].decode(errors="ignore")))
 
     def abort(self) -> None:
         """Cut the connection without a word."""
-        self._ws.transport.abort()
+        self._stream.abort()
 
     def reset(self) -> None:
         """Cut it so that the peer learns of it at once, whatever it has not read yet, which is lost."""
-        transport = self._ws.transport
+        transport = self._stream.transport
         if not transport.is_closing():  # else its descriptor may be somebody else's by now
             _socket(transport).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            transport.abort()
+            self._stream.abort()
 
     @property
     def same_host(self) -> bool:
         """Whether its other end seems to be on this host: it has the address that it dialled. A tunnel may have too."""
-        ends = (self._ws.local_address, self._ws.remote_address)
+        ends = [self._stream.transport.get_extra_info(name) for name in ("sockname", "peername")]
         return None not in ends and ends[0][0] == ends[1][0]
 
     @property
     def extensions(self) -> list[Any]:
         """The WebSocket extensions that were agreed on: none, ever."""
-        return list(self._ws.protocol.extensions)
+        return []
 
-    def _lost(self, closed: ConnectionClosed) -> HudsimError:
-        code = closed.rcvd.code if closed.rcvd else (closed.sent.code if closed.sent else None)
-        reason = closed.rcvd.reason if closed.rcvd else (closed.sent.reason if closed.sent else "")
+    def _lost(self) -> HudsimError:
+        close = self._stream.received or self._stream.sent
+        code, reason = (close.code, close.reason) if close else (None, "")
         end: dict[str, Any] = {"close_code": code, "close_reason": reason}
         if code == FrameTooLarge.code:
             return FrameTooLarge(f"{self.peer}: a frame is over the size limit ({reason or 'no more is known'})", **end)
@@ -161,9 +159,9 @@ def _socket(transport: asyncio.Transport) -> socket.socket:
     return sock
 
 
-def tune(connection: Connection, *, local: bool) -> None:
+def tune(transport: asyncio.Transport, *, local: bool) -> None:
     """Small frames leave at once; on a real network a dead host is noticed within about half a minute."""
-    sock: socket.socket | None = connection.transport.get_extra_info("socket")
+    sock: socket.socket | None = transport.get_extra_info("socket")
     if sock is None:
         return
     with contextlib.suppress(OSError):

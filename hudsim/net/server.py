@@ -21,6 +21,7 @@ from hudsim.errors import HudsimError, UsageError
 from hudsim.net.address import Address, new_token
 from hudsim.net.dial import words
 from hudsim.net.link import CLOSE_TIMEOUT_S, Link, tune
+from hudsim.net.opening import ServerOpening
 
 __all__ = ["Handler", "Server", "Text"]
 
@@ -84,9 +85,8 @@ class Server:
                 compression=None,
                 ping_interval=None,
                 close_timeout=CLOSE_TIMEOUT_S,
-                max_size=self.max_frame_bytes,
-                max_queue=self._max_queue,
                 server_header="hudsim",
+                create_connection=ServerOpening,
                 ssl=self._tls,
                 logger=logging.getLogger("hudsim.net.websockets"),
             )
@@ -137,9 +137,16 @@ class Server:
     async def _handle(self, ws: ServerConnection) -> None:
         remote = ws.remote_address or ("?", 0)
         local = str(remote[0]).startswith(("127.", "::1"))
-        tune(ws, local=local)
-        link = Link(ws, f"{remote[0]}:{remote[1]}")
+        assert isinstance(ws, ServerOpening)
         assert ws.request is not None
+        try:
+            stream = ws.stream(
+                max_bytes=self.max_frame_bytes, max_queue=self._max_queue, close_timeout_s=CLOSE_TIMEOUT_S
+            )
+        except EOFError:
+            return
+        tune(stream.transport, local=local)
+        link = Link(stream, f"{remote[0]}:{remote[1]}")
         url, given = urlsplit(ws.request.path), _given(ws.request)
         if not self._lets_in(url.path, given):
             link.abort()  # its pass has ended during the handshake

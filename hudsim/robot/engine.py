@@ -72,6 +72,10 @@ class Engine(ABC, Generic[P]):
         """The agent's next action or chunk, already checked. For an episode that is over: dropped."""
         self._sim.post(lambda: self._act(slot, token, pending))
 
+    def act_now(self, slot: int, token: str, pending: Pending) -> None:
+        """The same, at once; only on the sim thread."""
+        self._act(slot, token, pending)
+
     def finish(self, slot: int, token: str, end: End, error: HudsimError | None = None) -> Future[dict[str, Any]]:
         """End the episode from outside, unless it has ended by itself; either way its record."""
         return self._sim.submit(self._finish, slot, token, end, error)

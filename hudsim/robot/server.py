@@ -9,7 +9,7 @@ import secrets
 import ssl
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -245,6 +245,15 @@ class RobotServer:
         assert slot.token is not None
         self._engine.act(slot.index, slot.token, pending)
 
+    def act_now(self, slot: Slot, pending: Pending) -> None:
+        """The same on the sim thread: what follows from it is done before this returns."""
+        if (token := slot.token) is not None:
+            self._engine.act_now(slot.index, token, pending)
+
+    def lend(self, link: Link, job: Callable[[], None]) -> None:
+        """Have the sim thread run ``job`` when something has come on ``link``, which the loop does not read then."""
+        link.lend(self._sim, job)
+
     async def end(self, slot: Slot, end: End, error: HudsimError | None = None) -> None:
         """End the slot's episode from outside, unless it has ended by itself."""
         if not slot.live:
@@ -297,7 +306,13 @@ class RobotServer:
         while not self.hung.is_set():
             await asyncio.sleep(min(_LOOK_S, self._watchdog_s / 2))
             since_ns = self._sim.pulse.busy_since_ns
-            if since_ns and time.monotonic_ns() - since_ns > self._watchdog_s * 1e9:
+            if not since_ns:
+                continue
+            busy_s = (time.monotonic_ns() - since_ns) / 1e9
+            if busy_s > _LOOK_S:
+                for seat in self._seats:
+                    seat.take_back()
+            if busy_s > self._watchdog_s:
                 self._declare_hung()
 
     def _declare_hung(self) -> None:

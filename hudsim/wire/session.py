@@ -143,10 +143,8 @@ class WorldSession:
 
     def receive(self, frame: bytes | str) -> Claim | Actions | Ack | End:
         """What the peer's frame says. Raises :class:`WireError` if it is not legal now."""
-        if self.state is State.EPISODE and self._usual is not None and isinstance(frame, bytes):
-            known = self._usual.match(frame)
-            if known is not None:
-                return Actions(known[0], self._token, known[1])
+        if isinstance(frame, bytes) and (actions := self.usual(frame)) is not None:
+            return actions
         if self.state is State.CLOSED:
             raise WireError("got a frame on a session that is closed")
         event = _parse(frame, self.peer.ring)
@@ -163,6 +161,19 @@ class WorldSession:
             self.peer = event.peer
         self.state = following
         return event
+
+    @property
+    def has_usual(self) -> bool:
+        """Whether :meth:`usual` may know a frame of this peer."""
+        return self._usual is not None
+
+    def usual(self, frame: bytes) -> Actions | None:
+        """The actions of an agent that sends what it always does; None: it is for :meth:`receive`.
+
+        It changes nothing, and may be called from another thread.
+        """
+        known = self._usual.match(frame) if self._usual is not None and self.state is State.EPISODE else None
+        return None if known is None else Actions(known[0], self._token, known[1])
 
     def _met(self, peer: Peer) -> Peer:
         """The peer, with the ring if it has found it. Nobody can attach after that, nor one that did not want it."""

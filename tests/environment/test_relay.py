@@ -25,6 +25,7 @@ from hudsim.errors import (
     WireError,
 )
 from hudsim.net import Address, Link, Server, connect
+from hudsim.net.frames import Close
 from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.wire.codec import encode
@@ -246,7 +247,7 @@ async def _close(link: Link, code: int | None) -> None:
 @on_loop
 async def test_a_close_without_a_code_is_a_normal_one() -> None:
     async def world(link: Link) -> None:
-        await link._ws.close(None)  # type: ignore[arg-type]  # as browsers do
+        await link._stream.close(Close(1005))  # as browsers do
 
     server = Server({"/robot/robot": world}, bearer=None)
     async with before((await server.start()).at("/robot/robot").url) as (url, _):

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 
 import pytest
 
@@ -106,3 +108,84 @@ def test_ticks_come_between_jobs_and_a_long_job_is_not_made_up_for() -> None:
     assert sim.join(5.0)
     assert ticks == [(0, 1), (1, 10), (2, 20), (3, 32), (4, 40), (9, 90), (10, 100)]
     assert ticker.missed == 4
+
+
+# Descriptors that it watches --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def test_what_it_watches_is_served_between_jobs_until_it_no_longer_does(sim: SimThread, pipe: tuple[int, int]) -> None:
+    seen: SimpleQueue[bytes] = SimpleQueue()
+    sim.watch(pipe[0], lambda: seen.put(os.read(pipe[0], 100)))
+    for number in range(50):
+        os.write(pipe[1], b"%d" % number)
+        assert seen.get(timeout=5) == b"%d" % number
+        assert sim.submit(lambda: 7).result(5) == 7
+    sim.unwatch(pipe[0])
+    sim.unwatch(pipe[0])
+    os.write(pipe[1], b"more")
+    assert sim.submit(lambda: 7).result(5) == 7
+    with pytest.raises(Empty):
+        seen.get(timeout=0.05)
+
+
+def test_a_job_comes_before_what_it_watches(sim: SimThread, pipe: tuple[int, int]) -> None:
+    seen: list[str] = []
+    hold, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        os.read(pipe[0], 1)
+        seen.append("pipe")
+        done.set()
+
+    sim.watch(pipe[0], read)
+    holding = sim.submit(hold.wait, 5)
+    os.write(pipe[1], b"x")
+    for _ in range(3):
+        sim.post(lambda: seen.append("job"))
+    hold.set()
+    assert done.wait(5)
+    assert holding.result(5)
+    assert seen == ["job"] * 3 + ["pipe"]
+
+
+def test_jobs_from_many_threads_are_not_lost_while_it_waits_for_a_descriptor(
+    sim: SimThread, pipe: tuple[int, int]
+) -> None:
+    sim.watch(pipe[0], lambda: None)
+
+    def ask() -> None:
+        for number in range(2000):
+            assert sim.submit(lambda number=number: number).result(5) == number
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    sim.unwatch(pipe[0])
+
+
+def test_a_ticker_ticks_while_descriptors_are_watched(sim: SimThread, pipe: tuple[int, int]) -> None:
+    ticks, bytes_read = threading.Semaphore(0), threading.Semaphore(0)
+
+    def read() -> None:
+        os.read(pipe[0], 1)
+        bytes_read.release()
+
+    sim.watch(pipe[0], read)
+    ticker = Ticker(200.0)
+    sim.submit(sim.set_ticker, ticker, lambda tick: ticks.release()).result(5)
+    for _ in range(5):
+        os.write(pipe[1], b"x")
+        assert ticks.acquire(timeout=5)
+        assert bytes_read.acquire(timeout=5)
+    sim.submit(sim.set_ticker, None).result(5)

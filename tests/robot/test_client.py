@@ -84,14 +84,6 @@ async def test_no_extension_is_agreed_on() -> None:
 
 
 @on_loop
-async def test_no_keepalive_can_take_a_long_silence_for_a_death() -> None:
-    async with inline() as world, joined(world) as (robot, _):
-        inner: Any = world._world
-        served = [seat._link._ws for seat in inner._server._seats]
-        assert [ws.ping_interval for ws in (robot._link._ws, *served)] == [None, None]
-
-
-@on_loop
 @pytest.mark.parametrize("greeting", [b"\xc1", b"", "a traceback", encode({"protocol": "other/7"}), encode([1, 2])])
 async def test_a_greeting_that_is_none_is_a_typed_error(greeting: Any) -> None:
     async def odd(link: Link) -> None:

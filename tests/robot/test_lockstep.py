@@ -380,7 +380,7 @@ async def test_an_episode_that_nobody_claims_gives_up() -> None:
 @on_loop
 async def test_who_acts_on_without_reading_is_sent_away_and_costs_no_memory() -> None:
     async with inline(width=480, height=480) as world, joined(world) as (robot, episode):
-        robot._link._ws.transport.pause_reading()
+        robot._link._stream.transport.pause_reading()
         before = resident_mb()
         for _ in range(400):  # 280 MB of answers, were they all kept
             try:
