@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hudsim.graders import EvaluationResult, SubScore, combine
     from hudsim.robot.adapter import Adapter
     from hudsim.robot.agent import RobotAgent
+    from hudsim.robot.batched import BatchedModel
     from hudsim.robot.bridge import Observation, RobotBridge, VectorRobotBridge
     from hudsim.robot.client import RobotClient
     from hudsim.robot.endpoint import RobotEndpoint
@@ -35,6 +36,7 @@ __all__ = [
     "Adapter",
     "Agent",
     "Answer",
+    "BatchedModel",
     "Bridge",
     "Capability",
     "Contract",
@@ -72,6 +74,7 @@ _HOMES = {
     "Adapter": "hudsim.robot.adapter",
     "Agent": "hudsim.eval",
     "Answer": "hudsim.environment",
+    "BatchedModel": "hudsim.robot.batched",
     "Bridge": "hudsim.bridge",
     "Capability": "hudsim.capability",
     "Contract": "hudsim.contract",

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hudsim.environment import Environment
+    from hudsim.eval import Taskset
 
-__all__ = ["find_environment", "is_environment"]
+__all__ = ["find_environment", "find_tasks", "is_environment"]
+
+_DATA = (".json", ".jsonl")
 
 
 def is_environment(target: str) -> bool:
@@ -21,7 +24,7 @@ def is_environment(target: str) -> bool:
 
 
 def find_environment(target: str, name: str | None) -> Environment:
-    """The environment of a folder, a ``.py`` file, ``module:attr``, or a name from `hudsim list`.
+    """The environment of a folder, a ``.py`` file, ``module:attr``, rows of tasks, or a name from `hudsim list`.
 
     ``name``: which, where there are several. Raises :class:`~hudsim.errors.UsageError` for what is none.
     """
@@ -29,7 +32,7 @@ def find_environment(target: str, name: str | None) -> Environment:
     from hudsim.environment import load_environment
     from hudsim.errors import UnknownName
 
-    if target in registry.environments():
+    if target in registry.environments() or target.endswith(_DATA):
         source = registry.taskset(target)
         used = {task.env for task in source.taskset}
         return load_environment(source.file, name=name or (used.pop() if len(used) == 1 else None))
@@ -37,3 +40,15 @@ def find_environment(target: str, name: str | None) -> Environment:
     if ":" not in target and not is_there and not target.endswith(".py"):
         raise UnknownName("environment", target, [*registry.environments(), *registry.FORMS["environment"]])
     return load_environment(target, name=name)
+
+
+def find_tasks(target: str) -> Taskset:
+    """The tasks of what :func:`find_environment` takes; none for a ``module:attr`` of an environment."""
+    from hudsim import registry
+    from hudsim.eval import Taskset
+
+    if target in registry.environments():
+        return registry.taskset(target).taskset
+    if ":" in target and not os.path.exists(target):  # noqa: PTH110 - as above
+        return Taskset()
+    return Taskset.from_file(target)

@@ -12,7 +12,7 @@ import typer
 
 from hudsim.cli.options import AsJson, Runs, read_settings, typed
 from hudsim.cli.output import emit_json, say
-from hudsim.errors import HudsimError, UnknownName, UsageError
+from hudsim.errors import HudsimError, LinkError, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from hudsim.eval import Job, Taskset
@@ -40,6 +40,12 @@ def eval_(
         int | None, typer.Option("--group", "-g", metavar="N", min=1, help="Runs a task.", show_default="1")
     ] = None,
     max_concurrent: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at once.")] = 4,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Runs that share a call of the policy's model, at most.", show_default="no sharing"
+        ),
+    ] = None,
     tasks: Annotated[
         _Words, typer.Option("--task", metavar="SLUG,…", help="These tasks alone.", show_default="all")
     ] = None,
@@ -85,6 +91,8 @@ def eval_(
     from hudsim import loop, registry
 
     made = registry.agent(agent, read_settings(agent_settings))
+    if batch is not None:
+        made = _batched(agent, made, batch)
     found = registry.taskset(source, env=env)
     taskset = _chosen(found.taskset, tasks)
     given = read_settings(settings)
@@ -97,9 +105,6 @@ def eval_(
         options={"max_concurrent": max_concurrent, "timeout": timeout, "rollout_timeout": rollout_timeout},
         config={"source": source, "agent": agent, "agent_settings": read_settings(agent_settings), "settings": given},
     )
-    check = getattr(place, "check", None)
-    if check is not None:
-        check(taskset)
     kept = _Kept(context)
     try:
         job = loop.run(_play(taskset, made, place, asked, kept))
@@ -118,7 +123,7 @@ def eval_(
 
         print_job(job, runs)
     if not job.complete:
-        say(f"{job.ran} of {job.expected} ran; to run the others:\n  {resume_command(context, job.id)}")
+        say(f"{_account(job)}; to make the others:\n  {resume_command(context, job.id)}")
     raise typer.Exit(0 if job.complete else 1)
 
 
@@ -153,14 +158,26 @@ class _Kept:
         """What was kept, and the command that goes on."""
         if self.job is None:
             return ""
-        ran = f"{self.job.ran} of {self.job.expected} ran and are kept"
-        return f": {ran}; to go on:\n  {resume_command(self.context, self.job.id)}"
+        return (
+            f": {_account(self.job)}, and what ended is kept; to go on:\n  {resume_command(self.context, self.job.id)}"
+        )
+
+
+def _account(job: Job) -> str:
+    """How many runs count, and what became of the others."""
+    errors = len(job.errors)
+    missing = job.expected - job.ran - errors
+    words = [f"{job.ran} of {job.expected} runs count"]
+    words += [f"{errors} ended as errors"] if errors else []
+    words += [f"{missing} did not end"] if missing else []
+    return ", ".join(words)
 
 
 async def _play(taskset: Taskset, agent: Agent, place: Provider, asked: _Asked, kept: _Kept) -> Job:
     """Run it. An interrupt is said at once: an agent that does not let itself be stopped may take the time for it."""
     from hudsim.cli.watch import Watch
 
+    await _check(taskset, agent, place)
     async with await asked.job(taskset.name) as job:
         kept.job = job
         group = asked.group or job.group
@@ -179,6 +196,25 @@ async def _play(taskset: Taskset, agent: Agent, place: Provider, asked: _Asked, 
                 work.cancel()
                 await asyncio.wait({work})
                 raise
+
+
+async def _check(taskset: Taskset, agent: Agent, place: Provider) -> None:
+    """Whether the tasks can run there, before there is a job. Raises :class:`~hudsim.errors.UsageError`."""
+    from hudsim.eval.plugged import versions_of
+
+    try:
+        await versions_of(place, list(taskset), agent)
+    except LinkError as error:
+        raise UsageError(f"--runtime: {error.message}") from error
+
+
+def _batched(name: str, agent: Agent, batch: int) -> Agent:
+    """The agent with one model for many runs. Raises :class:`~hudsim.errors.UsageError` for one without a model."""
+    from hudsim.robot.agent import RobotAgent
+
+    if not isinstance(agent, RobotAgent):
+        raise UsageError(f"--batch: agent {name} is of type {type(agent).__name__}; expected a policy or a RobotAgent")
+    return agent.batched(batch)
 
 
 def _chosen(taskset: Taskset, slugs: _Words) -> Taskset:

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hudsim.cli import contract, sandbox, task
+from hudsim.cli import contract, jobs, sandbox, task
 from hudsim.cli.bench import bench
 from hudsim.cli.check import check
 from hudsim.cli.diff import diff
 from hudsim.cli.evaluate import eval_
 from hudsim.cli.init import init
-from hudsim.cli.jobs import jobs
 from hudsim.cli.listing import list_
 from hudsim.cli.output import forgive, printable, say
 from hudsim.cli.run import run
@@ -71,7 +70,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command("eval")(eval_)
-app.command()(jobs)
+app.add_typer(jobs.commands, name="jobs")
 app.command()(show)
 app.command()(serve)
 app.add_typer(task.commands, name="task")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import typer
 
@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["columns", "emit_json", "errors", "forgive", "printable", "reserve_stdout", "say", "stdout", "tell"]
+__all__ = [
+    "columns",
+    "emit_json",
+    "errors",
+    "fitting",
+    "forgive",
+    "printable",
+    "reserve_stdout",
+    "say",
+    "stdout",
+    "tell",
+]
 
 _ANY_WIDTH = 10_000  # a file or a pipe has no edge to fold a line at
 
@@ -124,12 +135,20 @@ def _console(*, stderr: bool) -> Console:
 def columns(**titles: str) -> Table:
     """A table without lines: for each column its title and whether it stands ``left`` or ``right``.
 
-    Titles are shown if there are any that do not begin with ``_``.
+    Titles are shown if there are any that do not begin with ``_``. What is wider than its column is folded.
     """
     from rich.table import Table
 
     shown = any(not title.startswith("_") for title in titles)
     table = Table(box=None, show_header=shown, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
     for title, side in titles.items():
-        table.add_column(title.lstrip("_") if shown else "", justify="right" if side == "right" else "left")
+        justify: Literal["left", "right"] = "right" if side == "right" else "left"
+        table.add_column(title.lstrip("_") if shown else "", justify=justify, overflow="fold")
     return table
+
+
+def fitting(console: Console, *tables: Table) -> Table:
+    """The first of ``tables`` that ``console`` is wide enough for, else the last."""
+    anywhere = console.options.update(max_width=_ANY_WIDTH)
+    wide = (console.measure(table, options=anywhere).maximum for table in tables)
+    return next((table for table, width in zip(tables, wide, strict=True) if width <= console.width), tables[-1])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hudsim.cli.output import columns, stdout
+from hudsim.cli.output import columns, fitting, stdout
 from hudsim.cli.words import counts, duration, marks, number, plain, styled, when
 
 if TYPE_CHECKING:
@@ -25,8 +25,11 @@ _LISTED = 3  # names in a line
 _STATES = {"spread": "green", "narrow": "yellow", "errored": "red", "partial": "red"}
 
 
-def print_job(job: Job, runs: Path) -> None:
-    """The job on stdout: a line a task, the rewards and verdicts, what went wrong. ``runs``: where it is kept."""
+def print_job(job: Job, runs: Path, *, all_errors: bool = False) -> None:
+    """The job on stdout: a line a task, the rewards and verdicts, what went wrong.
+
+    ``runs``: where it is kept. ``all_errors``: all that went wrong, not the first few alone.
+    """
     console = stdout()
     groups = _groups(job)
     sizes = {len(spread.rewards) for _, spread, _ in groups}
@@ -34,7 +37,8 @@ def print_job(job: Job, runs: Path) -> None:
     agent = f" · [bold]{plain(job.config['agent'])}[/]" if "agent" in job.config else ""
     tasks = f"{len(groups)} task{'s' if len(groups) != 1 else ''}{times}"
     console.print(f"[bold]{plain(job.name)}[/]{agent} · {tasks} · {when(job.created_at)}\n")
-    console.print(_grouped(groups) if times else _single(groups))
+    tables = [_grouped(groups), _grouped(groups, verdicts=False)] if times else [_single(groups)]
+    console.print(fitting(console, *tables))
     console.print()
     summary = columns(_name="left", _words="left")
     for name, words in _summary(job):
@@ -42,8 +46,13 @@ def print_job(job: Job, runs: Path) -> None:
     where = "" if runs == Path("runs") else f" --runs {runs}"
     summary.add_row("job", f"[cyan]{job.id}[/]  [dim]hudsim show {job.id}-0{plain(where)} shows its first run[/]")
     console.print(summary)
-    for words in _errors(job):
-        console.print(words, soft_wrap=True)
+    by_words = _errors(job)
+    shown = len(by_words) if all_errors else _MOST_ERRORS
+    for words, ids in list(by_words.items())[:shown]:
+        console.print(_error(words, ids), soft_wrap=True)
+    if len(by_words) > shown:
+        more = f"[red]and {len(by_words) - shown} other errors[/]"
+        console.print(f"{more}  [dim]hudsim show {job.id} --errors{plain(where)} shows them all[/]")
 
 
 def _groups(job: Job) -> list[_Group]:
@@ -53,8 +62,10 @@ def _groups(job: Job) -> list[_Group]:
     return [(name, spread, rows.get(f"{job.id}/{name}", {})) for name, spread in job.spread().items()]
 
 
-def _grouped(groups: list[_Group]) -> Table:
-    table = columns(task="left", rewards="left", mean="right", verdicts="left", group="left")
+def _grouped(groups: list[_Group], *, verdicts: bool = True) -> Table:
+    """``verdicts``: how often each occurs in a group, too; the rewards show as much, but for their names."""
+    titles = {"task": "left", "rewards": "left", "mean": "right", "verdicts": "left", "group": "left"}
+    table = columns(**{title: side for title, side in titles.items() if verdicts or title != "verdicts"})
     for name, spread, rows in groups:
         members = [(_verdict(rows.get(index)), reward) for index, reward in enumerate(spread.rewards)]
         style = _STATES.get(spread.state, "")
@@ -62,7 +73,7 @@ def _grouped(groups: list[_Group]) -> Table:
             plain(name),
             marks(members),
             number(spread.mean),
-            counts(Counter(verdict for verdict, _ in members)),
+            *([counts(Counter(verdict for verdict, _ in members))] if verdicts else []),
             f"[{style}]{spread.state}[/]" if style else spread.state,
         )
     return table
@@ -87,10 +98,10 @@ def _summary(job: Job) -> Iterator[tuple[str, str]]:
     if job.complete:
         yield "reward", f"[bold]{number(job.reward)}[/]"
     elif not job.ran:
-        yield "reward", f"none: 0 of {job.expected} ran"
+        yield "reward", f"none: 0 of {job.expected} runs count"
     else:
-        over_all = f"{number(job.mean_over_all)} if the others are 0"
-        yield "reward", f"[bold]{number(job.reward)}[/] over the {job.ran} of {job.expected} that ran, {over_all}"
+        over = f"over the {job.ran} of {job.expected} runs that count, {number(job.mean_over_all)} if the others are 0"
+        yield "reward", f"[bold]{number(job.reward)}[/] {over}"
     yield "verdicts", counts(job.verdicts)
     spreads = job.spread()
     if any(len(spread.rewards) > 1 for spread in spreads.values()):
@@ -113,15 +124,16 @@ def _passes(job: Job) -> str:
     return ", ".join(said) or "–"
 
 
-def _errors(job: Job) -> Iterator[str]:
-    """The first few runs without a verdict that counts, and agents that raised: each message once."""
-    wrong = [run for run in job.runs if run.error is not None]
+def _errors(job: Job) -> dict[str, list[str]]:
+    """What went wrong, and in which runs: first in those that do not count, then agents that raised."""
     by_words: dict[str, list[str]] = {}
-    for run in wrong:
-        by_words.setdefault(f"{run.verdict}: {run.error}", []).append(run.id)
-    for words, ids in list(by_words.items())[:_MOST_ERRORS]:
-        verdict, _, rest = words.partition(": ")
-        more = f" and {len(ids) - _LISTED} more" if len(ids) > _LISTED else ""
-        yield f"[red]{', '.join(ids[:_LISTED])}{more}: {verdict}:[/] {plain(rest)}"
-    if len(by_words) > _MOST_ERRORS:
-        yield f"[red]and {len(by_words) - _MOST_ERRORS} other errors[/]"
+    for run in sorted(job.runs, key=lambda run: run.valid):
+        if run.error is not None:
+            by_words.setdefault(f"{run.verdict}: {run.error}", []).append(run.id)
+    return by_words
+
+
+def _error(words: str, ids: list[str]) -> str:
+    verdict, _, rest = words.partition(": ")
+    more = f" and {len(ids) - _LISTED} more" if len(ids) > _LISTED else ""
+    return f"[red]{', '.join(ids[:_LISTED])}{more}: {verdict}:[/] {plain(rest)}"

@@ -158,7 +158,9 @@ def _attempts(run: Run) -> Any:
         return None
     table = columns(attempt="right", verdict="left", error="left")
     for count, attempt in enumerate(run.attempts, 1):
-        table.add_row(str(count), styled(str(attempt.get("verdict"))), plain(attempt.get("error") or ""))
+        because = attempt.get("because")
+        words = attempt.get("error") if because is None else f"taken back: {because}"
+        table.add_row(str(count), styled(str(attempt.get("verdict"))), plain(words or ""))
     return table
 
 

@@ -24,6 +24,9 @@ def show(
         ),
     ],
     *,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Of a job: all that went wrong, not the first five.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +43,7 @@ def show(
         else:
             from hudsim.cli.results import print_job
 
-            print_job(job, runs)
+            print_job(job, runs, all_errors=errors)
         return
     run, agent = loop.run(_run(what, runs))
     if as_json:

@@ -109,7 +109,7 @@ async def _validated(
     taskset = found.taskset.filter(wanted) if wanted else found.taskset
     sections = []
     async with LocalRuntime(found.file, settings=settings, reveal=True) as provider:
-        provider.check(taskset)
+        await provider.check(taskset, registry.agent("oracle"))
         walk = sections_of(taskset, found.file, provider, registry.agent("oracle"), options)
         async with aclosing(walk) as walked:
             async for section in walked:

@@ -41,7 +41,7 @@ class Watch:
         self._title, self._expected = title, expected
         self._before = [str(run.verdict) for run in before]
         self._ended: Counter[str] = Counter()
-        self._running: dict[str, tuple[str, float]] = {}
+        self._running: dict[str, tuple[Run, float]] = {}
         self._began_s = self._said_s = time.monotonic()
         self._later: asyncio.TimerHandle | None = None
         self._live: Live | None = None
@@ -49,12 +49,12 @@ class Watch:
         if console.is_terminal:
             from rich.live import Live
 
-            self._live = Live(get_renderable=self._draw, console=console, refresh_per_second=_DRAWN_HZ, transient=True)
+            self._live = Live(get_renderable=self.drawn, console=console, refresh_per_second=_DRAWN_HZ, transient=True)
 
     def __call__(self, event: str, run: Run) -> None:
         """``started`` or ``finished``."""
         if event == "started":
-            self._running[run.id] = (f"{run.slug}[{run.index}]", time.monotonic())
+            self._running[run.id] = (run, time.monotonic())
         else:
             self._running.pop(run.id, None)
             self._ended[str(run.verdict)] += 1
@@ -83,7 +83,8 @@ class Watch:
                 said.append(f"{duration(left * took_s / ended)} left")
         return said
 
-    def _draw(self) -> RenderableType:
+    def drawn(self) -> RenderableType:
+        """What a terminal shows now: how far it is, and what runs."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -99,11 +100,12 @@ class Watch:
         return Group(*rows)
 
     def _table(self) -> Any:
-        table = columns(_name="left", _seconds="right")
+        table = columns(_name="left", _seconds="right", _waits="left")
         now_s = time.monotonic()
         running = list(self._running.values())
-        for name, began_s in running[:_SHOWN]:
-            table.add_row(f"  [cyan]{plain(name)}[/]", duration(now_s - began_s))
+        for run, began_s in running[:_SHOWN]:
+            waits = "" if run.waits_for is None else f"[yellow]waits for a slot of {plain(run.waits_for)}[/]"
+            table.add_row(f"  [cyan]{plain(f'{run.slug}[{run.index}]')}[/]", duration(now_s - began_s), waits)
         if len(running) > _SHOWN:
             table.add_row(f"  [dim]and {len(running) - _SHOWN} more[/]", "")
         return table

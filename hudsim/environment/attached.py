@@ -25,6 +25,7 @@ class Holder(Protocol):
 
     held: list[tuple[Attached, Episode]]
     forfeit: str | None
+    waits_for: str | None
 
 
 current_holder: ContextVar[Holder | None] = ContextVar("hudsim_current_holder", default=None)
@@ -83,7 +84,7 @@ class Attached:
             own = 0 if holder is None else sum(attached is self for attached, _ in holder.held)
             if own and own == self.bridge.slots:
                 raise NoFreeSlot(f"{self.name}: this session holds all {own} slots; ask for result() before reset()")
-            await self._free.acquire()
+            await self._room(self._free, holder)
         try:
             episode = await self.bridge.reset(**task_args)
         except BaseException:
@@ -92,6 +93,16 @@ class Attached:
         if holder is not None:
             holder.held.append((self, episode))
         return episode
+
+    async def _room(self, free: asyncio.Semaphore, holder: Holder | None) -> None:
+        """A slot, in whose wait the holder says what it waits for."""
+        if holder is not None and free.locked():
+            holder.waits_for = f"{self.name}, which has {self.bridge.slots}: other sessions hold all of them"
+        try:
+            await free.acquire()
+        finally:
+            if holder is not None:
+                holder.waits_for = None
 
     async def result(self, token: str | None = None) -> Any:
         """Grade an episode and free its slot. ``token`` None: this session's own.

@@ -124,6 +124,29 @@ class ControlClient:
         """End the task ungraded; whether there was one."""
         return bool((await self._call("tasks.cancel"))["cancelled"])
 
+    async def current(self) -> dict[str, Any]:
+        """The task that the session has started: its ``id``, ``args``, and what :meth:`start` gave.
+
+        Raises :class:`~hudsim.errors.NoTask` if there is none to be worked on.
+        """
+        current: dict[str, Any] = await self._call("tasks.current")
+        self._learn(current)
+        return current
+
+    async def sessions(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """All sessions of the environment, this one too (None), or that one: ``session``, ``state``, ``connected``,
+        ``ends_in_s`` and ``task``: None, or its ``id``, ``args``, ``seconds``, ``waits_for``.
+        """
+        sessions: list[dict[str, Any]] = (await self._call("sessions.list", session_id=session_id))["sessions"]
+        return sessions
+
+    async def cancel_session(self, session_id: str) -> bool:
+        """End another session, whoever has it, and its task ungraded; whether there was one.
+
+        Raises :class:`~hudsim.errors.TaskError` for a session that is not there.
+        """
+        return bool((await self._call("sessions.cancel", session_id=session_id))["cancelled"])
+
     async def reference(self) -> Any:
         """What the task's author would answer or do. Raises :class:`~hudsim.errors.TaskError` if it is kept back."""
         return (await self._call("tasks.reference"))["reference"]

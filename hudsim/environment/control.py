@@ -96,13 +96,8 @@ class Control:
         if session_id is None:
             session = Session(self.environment)
             entry = self._entries[session.id] = _Entry(session)
-        elif session_id in self._entries:
-            entry = self._entries[session_id]
         else:
-            raise TaskError(
-                f"no session {session_id[:_LONGEST_WORD]!r} here: it ended, was parked for too long, or is another "
-                f"server's ({self.parked} are parked)"
-            )
+            entry = self.find(session_id)
         self._unpark(entry)
         if entry.link not in (None, link):
             entry.link.abort()  # a peer that comes again knows better than we whether its old link lives
@@ -135,6 +130,30 @@ class Control:
         if session.id not in self._entries:
             raise NoTask(f"session {session.id} has ended")
         return self.gateway.admit(session.id)
+
+    def told(self, session_id: str | None) -> list[dict[str, Any]]:
+        """What each session (None), or that one, is at; see :meth:`~hudsim.environment.session.Session.told`.
+
+        Besides: whether it is ``connected``, and ``ends_in_s``: how long it waits for a peer. None: it has one.
+        """
+        now_s = asyncio.get_running_loop().time()
+        return [
+            {
+                **entry.session.told(),
+                "connected": entry.expiry is None,
+                "ends_in_s": None if entry.expiry is None else round(max(0.0, entry.expiry.when() - now_s), 3),
+            }
+            for entry in (self._entries.values() if session_id is None else [self.find(session_id)])
+        ]
+
+    def find(self, session_id: str) -> _Entry:
+        """The session called so. Raises :class:`~hudsim.errors.TaskError` if it is not here."""
+        if session_id not in self._entries:
+            raise TaskError(
+                f"no session {session_id[:_LONGEST_WORD]!r} here: it ended, was parked for too long, or is another "
+                f"server's ({self.parked} are parked)"
+            )
+        return self._entries[session_id]
 
     def reference(self, entry: _Entry) -> Any:
         if not self.reveal:
@@ -170,7 +189,10 @@ class _Line:
             "tasks.start": self.start,
             "tasks.grade": self.grade,
             "tasks.cancel": self.cancel,
+            "tasks.current": self.current,
             "tasks.reference": self.reference,
+            "sessions.list": self.sessions,
+            "sessions.cancel": self.cancel_session,
             "bye": self.bye,
         }
 
@@ -228,6 +250,23 @@ class _Line:
 
     async def cancel(self) -> dict[str, Any]:
         return {"cancelled": await self._session().cancel()}
+
+    async def current(self) -> dict[str, Any]:
+        session = self._session()
+        return {**session.current(), "passes": self._control.passes(session)}
+
+    async def sessions(self, session_id: str | None = None) -> dict[str, Any]:
+        if session_id is not None:
+            given_text(session_id, "session_id", "what an earlier hello said")
+        return {"sessions": self._control.told(session_id)}
+
+    async def cancel_session(self, session_id: str) -> dict[str, Any]:
+        given_text(session_id, "session_id", "what an earlier hello said")
+        entry = self._control.find(session_id)
+        there_was = entry.session.state != "idle"
+        gone = NoTask(f"session {session_id} was cancelled by another one")
+        await asyncio.wait({self._control.end(entry, gone)})
+        return {"cancelled": there_was}
 
     async def reference(self) -> dict[str, Any]:
         self._session()

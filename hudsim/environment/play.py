@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 CLOSE_S = 5.0
 """How long a template's ``finally`` clauses may take once its task is cancelled."""
+_LONGEST_PROMPT = 16 << 20
+"""Of a prompt and its bindings as JSON text. It is copied to the agent, into the trace and into the record."""
 
 
 class Play:
@@ -31,6 +33,7 @@ class Play:
 
     def __init__(self, template: Template[Any], args: Mapping[str, Any]) -> None:
         self.template = template
+        self.given = dict(args)  # plain JSON, as it came
         self.args = template.parameters.check(args)
         self._generator: AsyncGeneratorType[Any, Any] | None = None
 
@@ -48,9 +51,13 @@ class Play:
             raise self._raised("start", error) from error
         frame = prompt if isinstance(prompt, Mapping) and "prompt" in prompt else {"prompt": prompt}
         try:
-            plain: dict[str, Any] = json.loads(json.dumps(dict(frame), default=_plain, allow_nan=False))
+            text = json.dumps(dict(frame), default=_plain, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise self._broken(f"yielded a prompt that is no plain JSON: {error}") from None
+        if len(text) > _LONGEST_PROMPT:
+            got, most = len(text) / (1 << 20), _LONGEST_PROMPT >> 20
+            raise self._broken(f"yielded a prompt of {got:.1f} MiB as JSON, expected at most {most} MiB")
+        plain: dict[str, Any] = json.loads(text)
         bindings = plain.setdefault("bindings", {})
         if not isinstance(bindings, dict) or not all(isinstance(value, dict) for value in bindings.values()):
             raise self._broken(f"yielded bindings {bindings!r:.80}, expected {{capability: {{…}}}}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,29 @@ class Session:
     def state(self) -> str:
         """``idle``, ``working`` (on a start or a grade) or ``started``."""
         return "idle" if self._turn is None else self._turn.state
+
+    def told(self) -> Frame:
+        """What it is at, plain JSON: ``state``, and of its ``task`` ``id``, ``args``, ``seconds``, ``waits_for``."""
+        turn = self._turn
+        if turn is None or turn.state == "idle":
+            return {"session": self.id, "state": "idle", "task": None}
+        task = {
+            "id": turn.play.template.id,
+            "args": turn.play.given,
+            "seconds": round(time.monotonic() - turn.began_s, 3),
+            "waits_for": turn.waits_for,
+        }
+        return {"session": self.id, "state": turn.state, "task": task}
+
+    def current(self) -> Frame:
+        """The task that was started: its id, args, and what its start replied.
+
+        Raises :class:`~hudsim.errors.NoTask` unless it is there to be worked on.
+        """
+        turn = self._turn
+        if turn is None or turn.state != "started" or turn.started is None:
+            raise NoTask(f"session {self.id} has no task to be worked on: it is {self.state}")
+        return {"id": turn.play.template.id, "args": turn.play.given, **turn.started}
 
     async def start(self, template_id: str, args: Mapping[str, Any], key: str | None) -> Frame:
         """Start a task; the one before it is cancelled. The prompt, bindings and capabilities."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,6 +31,10 @@ class Turn:
         The episodes that its template has started and not asked the result of.
     forfeit
         How an episode ended that the policy broke off. None: none did.
+    waits_for
+        What its start waits for, in words. None: nothing that others hold.
+    started
+        What its start replied. None: it has not.
     key
         Names the last call.
     """
@@ -37,6 +42,9 @@ class Turn:
     def __init__(self, environment: Environment, play: Play) -> None:
         self.held: list[tuple[Attached, Episode]] = []
         self.forfeit: str | None = None
+        self.waits_for: str | None = None
+        self.started: Frame | None = None
+        self.began_s = time.monotonic()
         self.key: str | None = None
         self.play = play
         self._environment = environment
@@ -114,6 +122,7 @@ class Turn:
         except BaseException:
             await self._finish()
             raise
+        self.started = frame
         return frame
 
     def _check_on(self) -> None:

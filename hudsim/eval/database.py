@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hudsim.errors import StoreError
-from hudsim.eval.attempts import attempts_after
+from hudsim.errors import HudsimError, StoreError
+from hudsim.eval.attempts import attempts_after, taken_back
 from hudsim.eval.batch import Batch
 from hudsim.eval.jobrow import JobRow
 from hudsim.eval.patience import Patience
 from hudsim.eval.run import Run
-from hudsim.eval.runrow import row_or_what_is_left
+from hudsim.eval.runrow import read_run, row_or_what_is_left
 from hudsim.eval.schema import open_writer
 from hudsim.eval.trace import Trace
 
@@ -75,6 +75,21 @@ class Database:
 
         return self._commit(patience, f"run {run.id}", keep)
 
+    def invalidate(self, patience: Patience, run_ids: Sequence[str], because: str) -> list[dict[str, Any]]:
+        """Take runs back, all or none; their rows as they are then."""
+
+        def take(db: sqlite3.Connection) -> list[dict[str, Any]]:
+            rows = []
+            for run_id in run_ids:
+                (there,) = db.execute("SELECT row FROM runs WHERE id = ?", (run_id,)).fetchone()
+                row = taken_back(read_run(run_id, there).to_row(), because)
+                values = (row["verdict"], row["reward"], json.dumps(row), run_id)
+                db.execute("UPDATE runs SET verdict = ?, reward = ?, row = ? WHERE id = ?", values)
+                rows.append(row)
+            return rows
+
+        return self._commit(patience, f"that {', '.join(run_ids)} count no more", take)
+
     def close(self) -> None:
         """Close the file. Idempotent; what is written afterwards opens it again."""
         if self._connection is not None:
@@ -86,6 +101,8 @@ class Database:
         db = self._opened(patience)
         try:
             return patience.have(self._path, lambda: _transaction(db, work))
+        except HudsimError:
+            raise
         except (sqlite3.Error, OverflowError, TypeError, ValueError) as error:
             reason = f"{what} was not kept in {self._path}: {error}"
             raise StoreError(f"{reason}; all that was kept before is still there") from None

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from hudsim.environment.task import Task
 from hudsim.errors import UsageError
-from hudsim.eval.attempts import attempts_after
+from hudsim.eval.attempts import attempts_after, taken_back
 from hudsim.eval.batch import Batch, check_group
 from hudsim.eval.jobrow import JobRow, KeptJob
 from hudsim.eval.passes import PassAt, pass_at
@@ -86,8 +86,7 @@ class Job:
         job_id
             Its id, the beginning of it, or ``last``.
 
-        Runs that were kept come without their traces: :meth:`hudsim.eval.Store.trace` reads one. What was kept and
-        cannot be read is missing.
+        The trace of a run that was kept is read when it is first asked for. A run that cannot be read is missing.
         Raises :class:`~hudsim.errors.UnknownName`; :class:`~hudsim.errors.StoreError` if another process works on it.
         """
         store = Store(runs)
@@ -154,6 +153,29 @@ class Job:
             before = self._runs.get(number)
             run.attempts = attempts_after(None if before is None else before.to_row(), run.attempts)
         self._runs[number] = run
+
+    async def invalidate(self, runs: Sequence[Run], *, because: str) -> list[Run]:
+        """Take ``runs`` back, all or none: for whoever knows that they say nothing about the agent.
+
+        They are ``cancelled`` then, and made again by a resume. What each had come to, and ``because``, is the last of
+        its ``attempts``.
+
+        Raises :class:`~hudsim.errors.UsageError` for a run that does not count anyway, or is not of this job.
+        """
+        self._check_open()
+        given_text(because, "because", "why they say nothing about the agent")
+        numbers = [self._place(run)[0] for run in runs]
+        for number, run in zip(numbers, runs, strict=True):
+            if number not in self._runs:
+                raise UsageError(f"run {run.id} is not over")
+        if self._store is not None:
+            taken = await self._store.invalidate([run.id for run in runs], because)
+        else:
+            taken = [Run.from_row(taken_back(self._runs[n].to_row(), because)) for n in numbers]
+            for number, run in zip(numbers, taken, strict=True):
+                run.trace = self._runs[number].trace
+        self._runs.update(zip(numbers, taken, strict=True))
+        return taken
 
     async def close(self) -> None:
         """Let others work on it. What was kept stays. Idempotent."""
@@ -255,7 +277,7 @@ class Job:
         }
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} {self.name!r} {self.ran} of {self.expected} ran>"
+        return f"<Job {self.id} {self.name!r} {self.ran} of {self.expected} count>"
 
     # ----------------------------------------------------------------------------------------------------------------
 

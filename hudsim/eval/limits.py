@@ -32,7 +32,7 @@ class Limits:
 
     agent_s: float | None = None
     rollout_s: float | None = None
-    grade_s: float | None = 600.0
+    grade_s: float | None = 1800.0
     start_s: float | None = 600.0
 
     def of(self, task: Task) -> Limits:

@@ -14,8 +14,9 @@ from typing import Any
 from hudsim.environment import Environment, EnvironmentServer, load_environment
 from hudsim.environment.task import Task
 from hudsim.errors import EnvironmentFailed, UnknownName, UsageError
-from hudsim.eval.plugged import check_runtime_config
+from hudsim.eval.plugged import check_reference, check_runtime_config
 from hudsim.eval.pool import Pool, Pooled
+from hudsim.eval.protocols import Agent
 from hudsim.eval.runtime import Health, Runtime
 from hudsim.given import check_arguments, given_object, given_path, given_seconds, given_text, refusal
 from hudsim.net.address import new_token
@@ -75,13 +76,20 @@ class LocalRuntime(Pooled):
         self._reveal, self._ready_timeout = reveal, given_seconds(ready_timeout, "LocalRuntime: ready_timeout")
         self._loaded: set[str] = set()
 
-    def check(self, tasks: Iterable[Task]) -> dict[str, str]:
-        """Whether the environment has these tasks and settings; the versions of those that are known, by name.
+    @property
+    def makes_each(self) -> bool:
+        """Whether its source is a function, which is asked for every run."""
+        return self._make_one is not None
+
+    async def check(self, tasks: Iterable[Task], agent: Agent) -> dict[str, str]:
+        """Whether the environment has these tasks and settings, and reveals what ``agent`` needs; the versions of those
+        that are known, by name.
 
         Raises what a run would be refused with.
         """
         tasks = list(tasks)
         check_runtime_config(tasks, self)
+        check_reference(agent, "this LocalRuntime", reveals=self._reveal)
         if self._make_one is not None:
             return {}
         for task in tasks:

@@ -8,6 +8,7 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hudsim.errors import StoreError, UnknownName, UsageError
@@ -15,8 +16,10 @@ from hudsim.eval.batch import Batch
 from hudsim.eval.jobrow import JobRow, JobSummary, KeptJob
 from hudsim.eval.run import Run
 from hudsim.eval.runrow import read_run
+from hudsim.eval.schema import reading
+from hudsim.eval.trace import Trace
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "read_trace"]
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +103,18 @@ class Lookup:
             return read_run(*found)
         ids = self._db.execute("SELECT id FROM runs WHERE job = ? ORDER BY batch, position", (job.id,))
         raise UnknownName("run", name, _near(f"{job.id}-{number}", [run for (run,) in ids]))
+
+
+def read_trace(path: Path, run_id: str, started_at: str) -> Trace:
+    """The trace of the run that was begun at ``started_at``, from the database at ``path``.
+
+    Raises :class:`~hudsim.errors.StoreError` if it cannot be read, or another was made in its place meanwhile.
+    """
+    with reading(path) as connection:
+        run = Lookup(connection).run(run_id)
+    if run.started_at != started_at:
+        raise StoreError(f"run {run_id} was made again at {run.started_at}; the trace of that at {started_at} is gone")
+    return run.trace
 
 
 def _config(words: str) -> dict[str, Any]:

@@ -6,12 +6,20 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hudsim.capability import Capability
 from hudsim.environment.task import Task
 from hudsim.errors import UsageError
 from hudsim.given import check_arguments, given_hook, refusal
 from hudsim.robot.model import Model
 
-__all__ = ["check_agent", "check_provider", "check_runtime_config", "versions_of"]
+__all__ = [
+    "check_agent",
+    "check_protocols",
+    "check_provider",
+    "check_reference",
+    "check_runtime_config",
+    "versions_of",
+]
 
 _AGENT = "an agent: a coroutine function of a run (async def), or an object that is called as one"
 _PROVIDER = (
@@ -54,11 +62,29 @@ def check_runtime_config(tasks: Iterable[Task], provider: object) -> None:
             raise UsageError(f"task {task.slug}: got runtime_config {given}, and {type(provider).__name__} takes none")
 
 
-def versions_of(provider: Any, tasks: Sequence[Task]) -> dict[str, str]:
+def check_reference(agent: Any, environment: str, *, reveals: bool) -> None:
+    """Raises :class:`~hudsim.errors.UsageError` for an agent that needs references where none are revealed."""
+    if getattr(agent, "needs_reference", False) and not reveals:
+        raise UsageError(
+            f"this agent needs the tasks' references, and {environment} is served without; serve it with reveal=True "
+            "(--reveal-references)"
+        )
+
+
+def check_protocols(agent: Any, capabilities: Mapping[str, Capability]) -> None:
+    """Raises :class:`~hudsim.errors.UsageError` for an agent that works on what is not served."""
+    needed, served = getattr(agent, "needs_protocols", ()), capabilities.values()
+    if needed and not any(capability.protocol in needed for capability in served):
+        there_are = ", ".join(f"{c.name} ({c.protocol})" for c in served) or "nothing"
+        raise UsageError(f"this agent works on {' or '.join(needed)}; the environment serves {there_are}")
+
+
+async def versions_of(provider: Any, tasks: Sequence[Task], agent: Any) -> dict[str, str]:
     """What ``provider`` says of ``tasks`` before they run: the version of each environment that it knows, by name.
 
-    Raises what its ``check`` raises for tasks that it cannot run. One without a ``check`` knows nothing.
+    Raises what its ``check`` raises if it cannot run them with ``agent``, once for all. One without a ``check`` (a
+    coroutine function of tasks and agent) knows nothing.
     """
     check = getattr(provider, "check", None)
-    known = check(tasks) if callable(check) else None
+    known = await check(tasks, agent) if inspect.iscoroutinefunction(check) else None
     return dict(known) if isinstance(known, Mapping) else {}

@@ -19,15 +19,16 @@ from hudsim.errors import (
     LinkError,
     NoTask,
     SandboxError,
-    UsageError,
 )
 from hudsim.eval.access import Access
 from hudsim.eval.limits import Limits
+from hudsim.eval.plugged import check_protocols, check_reference
 from hudsim.eval.protocols import Agent, Provider
 from hudsim.eval.run import Run
 from hudsim.eval.runtime import Runtime
 from hudsim.eval.trace import Step, Trace
-from hudsim.eval.work import said, traceback_of, work
+from hudsim.eval.waiting import follow
+from hudsim.eval.work import is_interrupt, said, traceback_of, work
 from hudsim.graders import EvaluationResult, Verdict
 from hudsim.robot.ending import POLICY_LOST
 
@@ -77,9 +78,9 @@ class _Rollout:
         run.started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             await self._drive()
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if is_interrupt(error):
+                raise
             me = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and me is not None and me.cancelling():
                 self._settle(Verdict.cancelled, f"[{self._phase}] cancelled")
@@ -87,22 +88,28 @@ class _Rollout:
                 raise
             # Whatever it is: a run that breaks does not break the others.
             self._settle(Verdict.infra_error, await self._said(error))
-        run.seconds = round(time.monotonic() - self._began_s, 6)
+        run.seconds, run.waits_for = round(time.monotonic() - self._began_s, 6), None
         await self._give_back(_STOP_S)
 
     async def _drive(self) -> None:
         run = self._run
         try:
             client = await self._connected()
-            self._check_reference(client)
+            check_reference(self._agent, f"environment {client.environment}", reveals=client.manifest["reveals"])
             self._phase = "starting the task"
-            await self._start(client)
-            self._check_protocols()
+            waiting = asyncio.create_task(follow(client, self._waits), name=f"hudsim-waiting-{run.id}")
+            try:
+                await self._start(client)
+            finally:
+                waiting.cancel()
+            run.waits_for = None
+            check_protocols(self._agent, run.capabilities)  # found here: for the agent it would be a loss
         except _TimeUpError:
             self._settle(Verdict.infra_error, self._time_up())
             return
         except _TooLongError:
-            self._settle(Verdict.infra_error, f"[{self._phase}] not started within {self._limits.start_s:g} s")
+            waited = "" if run.waits_for is None else f": it waited for a slot of {run.waits_for}"
+            self._settle(Verdict.infra_error, f"[{self._phase}] not started within {self._limits.start_s:g} s{waited}")
             return
         self._phase = "the agent's work"
         await self._work(client)
@@ -139,20 +146,8 @@ class _Rollout:
         run.record(Step("task", data=data, started_s=began_s))
         run.record(Step("user", content=run.prompt_text))
 
-    def _check_reference(self, client: ControlClient) -> None:
-        if getattr(self._agent, "needs_reference", False) and not client.manifest["reveals"]:
-            raise UsageError(
-                f"this agent needs the tasks' references, and environment {client.environment} is served without; "
-                "serve it with reveal=True (--reveal-references)"
-            )
-
-    def _check_protocols(self) -> None:
-        """Found by the harness, not by the agent, for which it would be a loss."""
-        needed = getattr(self._agent, "needs_protocols", ())
-        served = self._run.capabilities.values()
-        if needed and not any(capability.protocol in needed for capability in served):
-            there_are = ", ".join(f"{c.name} ({c.protocol})" for c in served) or "nothing"
-            raise UsageError(f"this agent works on {' or '.join(needed)}; the environment serves {there_are}")
+    def _waits(self, what: str | None) -> None:
+        self._run.waits_for = what
 
     # The agent ----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hudsim.capability import Capability
@@ -32,7 +32,7 @@ class Run:
 
     While it is live
         ``prompt``, ``capabilities`` and ``bindings`` say what to do and where; ``record`` adds to ``trace``;
-        ``trace.content`` is the answer that will be graded.
+        ``trace.content`` is the answer that will be graded. ``waits_for`` is what its start waits for, in words.
     id, job_id, slug, index, group_id
         ``index`` counts within the group, from 0. ``group_id`` names the group through all of the job's batches.
     end
@@ -56,7 +56,7 @@ class Run:
         self.prompt: Any = None
         self.bindings: dict[str, dict[str, Any]] = {}
         self.capabilities: dict[str, Capability] = {}
-        self.trace = Trace()
+        self._trace: Trace | Callable[[], Trace] = Trace()
         self.end: End | None = None
         self.verdict: Verdict | None = None
         self.grade: EvaluationResult | None = None
@@ -64,6 +64,7 @@ class Run:
         self.seconds = 0.0
         self.started_at = ""
         self.attempts: list[dict[str, Any]] = []
+        self.waits_for: str | None = None
         self._access: Access | None = None
 
     # What it is ---------------------------------------------------------------------------------------------------
@@ -84,6 +85,24 @@ class Run:
     @property
     def trace_id(self) -> str:
         return self.id
+
+    @property
+    def trace(self) -> Trace:
+        """What was done in it. Of a run that was kept it is read when it is first asked for, which takes milliseconds.
+
+        Raises :class:`~hudsim.errors.StoreError` if it cannot be read then.
+        """
+        if callable(self._trace):
+            self._trace = self._trace()
+        return self._trace
+
+    @trace.setter
+    def trace(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def trace_from(self, read: Callable[[], Trace]) -> None:
+        """Have ``read`` called for the trace, once it is asked for."""
+        self._trace = read
 
     @property
     def valid(self) -> bool:

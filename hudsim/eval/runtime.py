@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from hudsim.environment.client import ControlClient
 from hudsim.environment.task import Task
-from hudsim.errors import HudsimError, UsageError
-from hudsim.eval.plugged import check_runtime_config
+from hudsim.errors import HudsimError, UnknownName, UsageError
+from hudsim.eval.plugged import check_reference, check_runtime_config
+from hudsim.eval.protocols import Agent
 from hudsim.given import given_text
 from hudsim.net import Address
 
@@ -63,6 +65,19 @@ class Runtime:
         """The same for every task."""
         yield self
 
-    def check(self, tasks: Iterable[Task]) -> None:
-        """Raises :class:`~hudsim.errors.UsageError` for a task with a ``runtime_config``: it runs already."""
+    async def check(self, tasks: Iterable[Task], agent: Agent) -> dict[str, str]:
+        """Whether it is there, lets us in, has these tasks and reveals what ``agent`` needs; its environment's version.
+
+        Raises :class:`~hudsim.errors.LinkError` and :class:`~hudsim.errors.UsageError`, as each run would.
+        """
+        tasks = list(tasks)
         check_runtime_config(tasks, self)
+        async with await ControlClient.connect(self.address) as client:
+            served = client.environment
+            check_reference(agent, f"environment {served}", reveals=client.manifest["reveals"])
+            there_are = [template["id"] for template in await client.list_tasks()]
+            version = client.manifest["env"]["version"]
+        for task in tasks:
+            if task.id not in there_are:
+                raise UnknownName(f"task in environment {served} at {self.address.netloc}", task.id, there_are)
+        return {served: version}

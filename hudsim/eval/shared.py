@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import Self
 
 from hudsim.environment.task import Task
+from hudsim.errors import UsageError
+from hudsim.eval.local_runtime import LocalRuntime
 from hudsim.eval.plugged import check_provider, check_runtime_config, versions_of
 from hudsim.eval.pool import Pool, Pooled, scope_of
-from hudsim.eval.protocols import Provider
+from hudsim.eval.protocols import Agent, Provider
 from hudsim.eval.runtime import Runtime
 from hudsim.given import given_count
 
@@ -21,7 +23,8 @@ class Shared(Pooled):
     """Up to ``width`` runs of one environment share one placement of ``inner``; one more waits.
 
     ``width`` is what one placement can hold: the slots of a vectorised world. What ``inner`` gives for the first task
-    of an environment serves the others, too.
+    of an environment serves the others, too. A :class:`~hudsim.eval.LocalRuntime` of a function, which makes an
+    environment for each task, is refused.
 
     ::
 
@@ -33,14 +36,19 @@ class Shared(Pooled):
     def __init__(self, inner: Provider, *, width: int) -> None:
         super().__init__()
         check_provider(inner, "Shared")
+        if isinstance(inner, LocalRuntime) and inner.makes_each:
+            raise UsageError(
+                "Shared: got a LocalRuntime of a function, which makes an environment for each run; expected one of a "
+                "file or of a live environment, which runs can share"
+            )
         self.inner, self.width = inner, given_count(width, "width")
         self._scope = contextlib.AsyncExitStack()
 
-    def check(self, tasks: Iterable[Task]) -> dict[str, str]:
+    async def check(self, tasks: Iterable[Task], agent: Agent) -> dict[str, str]:
         """As that of ``inner``."""
         tasks = list(tasks)
         check_runtime_config(tasks, self)
-        return versions_of(self.inner, tasks)
+        return await versions_of(self.inner, tasks, agent)
 
     def _pool(self, task: Task) -> Pool:
         return Pool(self._place, limit=1)

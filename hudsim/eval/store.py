@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -12,7 +13,7 @@ from hudsim.eval.batch import Batch
 from hudsim.eval.database import Database
 from hudsim.eval.joblock import JobLock
 from hudsim.eval.jobrow import JobRow, JobSummary, KeptJob
-from hudsim.eval.lookup import Lookup
+from hudsim.eval.lookup import Lookup, read_trace
 from hudsim.eval.patience import Patience
 from hudsim.eval.run import Run
 from hudsim.eval.schema import reading
@@ -64,6 +65,14 @@ class Store:
         """
         return await self._write(self._database.finish, batch, position, run, patience=patience)
 
+    async def invalidate(self, run_ids: Sequence[str], because: str) -> list[Run]:
+        """Take runs back, all or none: they count no more, and ``because`` is kept with what they had come to.
+
+        Raises :class:`~hudsim.errors.UsageError` for one that does not count anyway.
+        """
+        rows = await self._write(self._database.invalidate, run_ids, because)
+        return [self._leave_trace(Run.from_row(row)) for row in rows]
+
     # Reading ------------------------------------------------------------------------------------------------------
 
     async def jobs(self) -> list[JobSummary]:
@@ -71,12 +80,16 @@ class Store:
         return await self._read(Lookup.jobs)
 
     async def load(self, job: str) -> KeptJob:
-        """All of a job but its traces. It is named as :class:`~hudsim.eval.lookup.Lookup` says.
+        """All of a job; the trace of each run is read when it is first asked for. The job is named as
+        :class:`~hudsim.eval.lookup.Lookup` says.
 
         A run that cannot be read is left out, with a warning. Raises :class:`~hudsim.errors.UnknownName`.
         """
         name = given_a(str, job, "job", "the id of one, or last")
-        return await self._read(lambda lookup: lookup.load(name))
+        kept = await self._read(lambda lookup: lookup.load(name))
+        for run in kept.runs:
+            self._leave_trace(run)
+        return kept
 
     async def find_run(self, run: str) -> Run:
         """A run and its trace. Raises :class:`~hudsim.errors.UnknownName`."""
@@ -117,6 +130,11 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _leave_trace(self, run: Run) -> Run:
+        """``run``, its trace on the disk until it is asked for."""
+        run.trace_from(partial(read_trace, self.path, run.id, run.started_at))
+        return run
 
     def _take(self, job_id: str) -> None:
         self._locks[job_id] = JobLock(self.folder / f"{job_id}.lock", job_id)

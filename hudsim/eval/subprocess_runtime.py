@@ -14,8 +14,9 @@ from hudsim.environment import Environment, load_environment
 from hudsim.environment.task import Task
 from hudsim.errors import EnvironmentFailed, HudsimError, UsageError
 from hudsim.eval.local_runtime import check_home, check_tasks
-from hudsim.eval.plugged import check_runtime_config
+from hudsim.eval.plugged import check_reference, check_runtime_config
 from hudsim.eval.pool import Pool, Pooled
+from hudsim.eval.protocols import Agent
 from hudsim.eval.runtime import Health, Runtime
 from hudsim.given import given_object, given_path, given_seconds, given_text, refusal
 from hudsim.loop.child import Child
@@ -58,13 +59,15 @@ class SubprocessRuntime(Pooled):
         if not self._source.exists():
             raise UsageError(f"SubprocessRuntime: no file {self._source}")
 
-    def check(self, tasks: Iterable[Task]) -> dict[str, str]:
-        """Whether the environment has these tasks and settings; the versions of those that are known, by name.
+    async def check(self, tasks: Iterable[Task], agent: Agent) -> dict[str, str]:
+        """Whether the environment has these tasks and settings, and reveals what ``agent`` needs; the versions of those
+        that are known, by name.
 
         Raises what a run would be refused with.
         """
         tasks = list(tasks)
         check_runtime_config(tasks, self)
+        check_reference(agent, "this SubprocessRuntime", reveals=self._reveal)
         for task in tasks:
             if self._live is not None and task.env == self._live.name:
                 check_home(task, self._live)

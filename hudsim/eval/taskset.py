@@ -21,6 +21,7 @@ from hudsim.eval.pool import scope_of
 from hudsim.eval.protocols import Agent, Provider
 from hudsim.eval.rollout import rollout
 from hudsim.eval.run import Run
+from hudsim.eval.waiting import tell
 from hudsim.given import given_a, given_count, given_object, given_path, given_text, refusal
 from hudsim.target import load_source
 
@@ -169,8 +170,9 @@ class Taskset:
             What else makes this job what it is, plain JSON; a resume with another is refused. The environments'
             versions are in it as far as they are known before the first run.
 
-        A run that breaks does not break the others. Raises :class:`~hudsim.errors.UsageError` before anything runs
-        for what cannot be, :class:`~hudsim.errors.StoreError` if a run cannot be kept.
+        A run that breaks does not break the others. Raises before anything runs :class:`~hudsim.errors.UsageError` for
+        what cannot be and :class:`~hudsim.errors.LinkError` if a ``Runtime(url)`` cannot be reached; then
+        :class:`~hudsim.errors.StoreError` if a run cannot be kept.
         """
         check_agent(agent)
         limits = Limits(agent_s=timeout, rollout_s=rollout_timeout, grade_s=grade_timeout)
@@ -189,7 +191,7 @@ class Taskset:
         if runtime is not None:
             check_provider(runtime)
         provider = runtime if runtime is not None else _at_home(tasks, agent)
-        known = versions_of(provider, tasks)
+        known = await versions_of(provider, tasks, agent)
         kept = await Job.start(self.name, group=size, runs=runs) if job is None else job
         try:
             planned = await kept.plan(tasks, size, {VERSIONS: known, **asked})
@@ -219,21 +221,27 @@ async def _run_all(
     on_event: OnEvent,
 ) -> None:
     queue = iter(planned)
+    live: set[Run] = set()
 
     async def work() -> None:
         for run in queue:  # shared: each takes the next
+            live.add(run)
             on_event("started", run)
             await rollout(run, agent, provider, limits)
+            live.remove(run)
             await job.finish(run)
             on_event("finished", run)
 
     workers = min(len(planned), max_concurrent or len(planned))
+    telling = asyncio.create_task(tell(live), name="hudsim-waiting")
     try:
         async with asyncio.TaskGroup() as workers_group:
             for _ in range(workers):
                 workers_group.create_task(work())
     except BaseExceptionGroup as broken:
         raise broken.exceptions[0] from None  # the first: the others were cancelled for it
+    finally:
+        telling.cancel()
 
 
 def _at_home(tasks: list[Task], agent: Agent) -> Provider:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import traceback
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from hudsim.eval.trace import Step, Trace
 from hudsim.graders.number import unboxed
 from hudsim.robot.ending import POLICYS_FAULT
 
-__all__ = ["Left", "said", "traceback_of", "work"]
+__all__ = ["Left", "is_interrupt", "said", "traceback_of", "work"]
 
 log = logging.getLogger(__name__)
 
@@ -73,9 +74,9 @@ async def _called(agent: Agent, theirs: Run, known: int) -> Left:
     try:
         await agent(theirs)
         left = Left("max_steps" if getattr(theirs, "end", None) == "max_steps" else "done")
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - it is anybody's agent
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         is_lost = isinstance(error, LinkError | EpisodeError) and error.name not in POLICYS_FAULT
         left = Left("lost" if is_lost else "error", error=_words(error), data=traceback_of(error))
     _take(left, theirs, known)
@@ -120,6 +121,18 @@ def _kept(step: Any) -> Step:
         return Step.from_json(json.loads(json.dumps(step.to_json(), default=unboxed)))
     except Exception as error:  # noqa: BLE001 - whatever an agent has put there
         return Step("system", error=f"a step that cannot be kept: {said(error)}")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether ``error`` may be somebody's Ctrl-C, and not a KeyboardInterrupt that the code which runs here has raised.
+
+    ``hudsim.loop.run`` raises none while its loop runs; ``asyncio.run`` at the second Ctrl-C, after it has cancelled
+    its main task; Python's own handler at the first.
+    """
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    handler = signal.getsignal(signal.SIGINT)
+    return handler is signal.default_int_handler or any(task.cancelling() for task in asyncio.all_tasks())
 
 
 def _words(error: BaseException) -> str:

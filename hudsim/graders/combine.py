@@ -73,6 +73,8 @@ async def _one(item: Any, which: str) -> SubScore:
         if cast("asyncio.Task[SubScore]", asyncio.current_task()).cancelling():
             raise
         raise HudsimError(f"{which}: cancelled by somebody else") from None
+    except (SystemExit, KeyboardInterrupt) as error:  # a task that ends in one takes its loop with it
+        raise HudsimError(f"{which}: raised {type(error).__name__}: {error}") from error
     except Exception as error:
         error.add_note(which)
         raise

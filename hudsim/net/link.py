@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from hudsim.errors import ConnectError, FrameTooLarge, HudsimError, LinkLost
@@ -52,9 +52,12 @@ class Link:
         """Allow :meth:`send_now`; only the server's end may, on the loop thread. Does nothing over TLS."""
         self._stream.open_gate()
 
-    def send_now(self, frame: bytes) -> bool:
-        """Hand a binary frame to the socket at once, from any thread, if nothing waits before it; whether it was."""
-        return self._stream.send_now(frame)
+    def send_now(self, pieces: Sequence[bytes | memoryview]) -> bool:
+        """Hand a binary frame to the socket at once, from any thread, if nothing waits before it; whether it was.
+
+        It is made up of ``pieces``, of which nothing is kept.
+        """
+        return self._stream.send_now(pieces)
 
     def shut_gate(self) -> None:
         """No :meth:`send_now` any more. Idempotent."""

@@ -43,7 +43,7 @@ class Outlet:
             for piece in rest:
                 self._transport.write(piece)
 
-    def write_now(self, pieces: Sequence[bytes]) -> bool:
+    def write_now(self, pieces: Sequence[bytes | memoryview]) -> bool:
         """From another thread: one frame at once, if nothing is before it; whether it was.
 
         Handing it to the loop thread instead costs two thread switches, about 50 µs. What the socket does not take
@@ -56,7 +56,7 @@ class Outlet:
             if rest is pieces:  # full, or gone: the loop thread will see which
                 return False
             if rest:
-                self._rest.extend(rest)
+                self._rest.extend(map(bytes, rest))  # what it stands in may be written to again
                 self._loop.call_soon_threadsafe(self._flush)
         return True
 
@@ -91,7 +91,7 @@ class Outlet:
         self._rest.clear()
 
 
-def _write(descriptor: int, pieces: Sequence[bytes]) -> Sequence[bytes | memoryview]:
+def _write(descriptor: int, pieces: Sequence[bytes | memoryview]) -> Sequence[bytes | memoryview]:
     """What the socket did not take of ``pieces``, which themselves are given back if it took nothing."""
     try:
         sent = os.writev(descriptor, pieces)

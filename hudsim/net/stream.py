@@ -6,7 +6,7 @@ import asyncio
 import enum
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hudsim.loop import SimThread
 from hudsim.net.frames import BINARY, CLOSE, PONG, TEXT, Close, FrameReader, Violation, apply_mask, head
@@ -101,9 +101,11 @@ class Stream(asyncio.BufferedProtocol):
             raise EOFError
         self._write(TEXT if isinstance(message, str) else BINARY, _bytes(message))
 
-    def send_now(self, message: bytes) -> bool:
-        """From another thread: see :meth:`Outlet.write_now`; only a server's."""
-        return self.state is State.OPEN and self._outlet.write_now((head(BINARY, len(message), masked=False), message))
+    def send_now(self, pieces: Sequence[bytes | memoryview]) -> bool:
+        """From another thread, one message: see :meth:`Outlet.write_now`; only a server's."""
+        if self.state is not State.OPEN:
+            return False
+        return self._outlet.write_now((head(BINARY, sum(map(len, pieces)), masked=False), *pieces))
 
     def open_gate(self) -> None:
         """Allow :meth:`send_now`."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 from hudsim.contract import Contract
 from hudsim.errors import HudsimError, LinkLost, UsageError
 from hudsim.robot.adapter import Adapter
+from hudsim.robot.batched import BatchedModel
 from hudsim.robot.cadence import Cadence
 from hudsim.robot.chunks import ChunkStrategy, Interpolated, OpenLoop, RecedingHorizon
 from hudsim.robot.client import RobotClient
@@ -69,8 +70,8 @@ class RobotAgent:
 
     @property
     def name(self) -> str:
-        """What it is called in a job's record: its model's class."""
-        return type(self.model).__name__
+        """What it is called in a job's record: its model's class, batched or not."""
+        return type(self.model.model if isinstance(self.model, BatchedModel) else self.model).__name__
 
     def rechunked(self, chunks: ChunkStrategy | None, policy_rate_hz: float | None) -> RobotAgent:
         """The same agent with another chunk strategy or policy rate (None: its own).
@@ -84,6 +85,16 @@ class RobotAgent:
         self._asked_chunks = chunks or self._asked_chunks
         self._policy_rate_hz = policy_rate_hz or self._policy_rate_hz
         return self
+
+    def batched(self, max_batch: int) -> Self:
+        """The same agent, whose forks' questions share calls of its model, up to ``max_batch`` rows a call.
+
+        Raises :class:`~hudsim.errors.UsageError` for a model whose rows cannot: see
+        :class:`~hudsim.robot.batched.BatchedModel`.
+        """
+        twin = copy.copy(self)
+        twin.model = BatchedModel(self.model, max_batch=max_batch)
+        return twin
 
     def fork(self) -> Self:
         """The same policy for one more episode at the same time, of any world: see the ``fork`` of its parts.

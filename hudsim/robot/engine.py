@@ -241,7 +241,7 @@ class Engine(ABC, Generic[P]):
     def _written(self, play: P, row: Row, write: Callable[[Mapping[str, Any]], Frame]) -> Frame:
         frame = write(row.data)
         play.by_memory += frame.page is not None
-        play.cadence.frame_bytes.record(len(frame.data))
+        play.cadence.frame_bytes.record(frame.size)
         return frame
 
     def _late(self, play: P, row: Row, meta: dict[str, Any], write: Callable[[Mapping[str, Any]], Frame]) -> LateFrame:

@@ -51,6 +51,6 @@ class LateFrame:
         if self._hashed:
             self._meta["digests"] = {name: digest(image) for name, image in self._cameras.images(self._data).items()}
         self._meta["t_send_ns"] = sent_ns = self._now()
-        frame = self._write(data).data
+        frame = self._write(data).data()
         self._packed.append((sent_ns - began_ns, len(frame)))
         return frame

@@ -63,7 +63,7 @@ class Outbox:
                 self.put(frame)
             else:
                 frame.sent()
-                self.put(frame.data)
+                self.put(frame.data())
         else:
             self._waiting = (index, frame)
 
@@ -76,7 +76,7 @@ class Outbox:
         """Send an observation from the sim thread, if nothing is before it and there is no credit; whether it was."""
         if isinstance(frame, LateFrame):
             return False
-        now = self._credit is None and self._idle.is_set() and self._link.send_now(frame.data)
+        now = self._credit is None and self._idle.is_set() and self._link.send_now(frame.pieces)
         if now:
             frame.sent()
         return now

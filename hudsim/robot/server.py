@@ -30,7 +30,7 @@ from hudsim.robot.spec import Serving
 from hudsim.robot.world import World
 from hudsim.wire.codec import encode
 from hudsim.wire.ring import Ring, room
-from hudsim.wire.session import PROTOCOL, Peer, WorldSession
+from hudsim.wire.session import PROTOCOL, Frame, Peer, WorldSession
 
 __all__ = ["RobotServer"]
 
@@ -275,6 +275,8 @@ class RobotServer:
             slot = self._slots[delivery.slot]
             seat = slot.seat if slot.token == delivery.token else None
             if seat is None or not seat.show_now(delivery):
+                if isinstance(delivery.frame, Frame):
+                    delivery.frame.data()  # of its own, before the world's next step
                 left.append((seat, delivery))
         if left:
             assert self._loop is not None

@@ -13,7 +13,7 @@ its unpacker once.
 from __future__ import annotations
 
 from hudsim.wire.decoder import decode
-from hudsim.wire.encoder import encode
+from hudsim.wire.encoder import encode, encode_pieces
 from hudsim.wire.format import DEFAULT, Limits
 
-__all__ = ["DEFAULT", "Limits", "decode", "encode"]
+__all__ = ["DEFAULT", "Limits", "decode", "encode", "encode_pieces"]

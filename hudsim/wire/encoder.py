@@ -30,7 +30,7 @@ from hudsim.wire.format import (
 from hudsim.wire.mirror import reorder
 from hudsim.wire.ring import LARGE, Page
 
-__all__ = ["encode"]
+__all__ = ["encode", "encode_pieces"]
 
 _u16, _u32, _u64 = (struct.Struct(f">B{code}").pack for code in "HIQ")
 _i8, _i16, _i32, _i64 = (struct.Struct(f">B{code}").pack for code in "bhiq")
@@ -52,21 +52,44 @@ def encode(message: Any, page: Page | None = None) -> bytes:
     With a ``page`` of memory that the reader maps too, arrays of ``LARGE`` bytes and more go there as long as there
     is room, and the frame holds their places.
     """
+    out = _parts(message, page)
+    return _join_moved(out) if out.moved else b"".join(out)
+
+
+def encode_pieces(message: Any, page: Page | None = None) -> list[bytes | memoryview]:
+    """The same as pieces that make up the frame: the bytes, and large arrays where they stand.
+
+    Nothing of those is copied, so that the pieces are good until somebody writes to the arrays.
+    """
+    out = _parts(message, page)
+    if out.moved:
+        return [_join_moved(out)]
+    pieces: list[bytes | memoryview] = []
+    start = 0
+    for index in out.large:
+        pieces += (b"".join(out[start:index]), memoryview(out[index]).cast("B"))
+        start = index + 1
+    pieces.append(b"".join(out[start:]))
+    return pieces
+
+
+def _parts(message: Any, page: Page | None) -> _Parts:
     out = _Parts(page)
     try:
         _write(out, message, 0)
     except _NotCarried as error:
         raise WireError(f"cannot send {error.place()}: {error}", place=error.place()) from None
-    return _join_moved(out) if out.moved else b"".join(out)
+    return out
 
 
 class _Parts(list[Any]):
-    """The pieces of a frame; ``moved`` are the places of arrays that are not in the wire's order yet."""
+    """The parts of a frame; ``large`` are the places of large arrays, ``moved`` of those not in the wire's order."""
 
-    __slots__ = ("moved", "page")
+    __slots__ = ("large", "moved", "page")
 
     def __init__(self, page: Page | None) -> None:
         super().__init__()
+        self.large: list[int] = []
         self.moved: list[int] = []
         self.page = page
 
@@ -167,6 +190,8 @@ def _write_array(out: _Parts, array: Array) -> None:
         body = (array if swapped is None else array.astype(swapped)).tobytes()
     elif swapped is not None or not array.flags.c_contiguous:
         out.moved.append(len(out) + 1)
+    elif array.nbytes >= LARGE:
+        out.large.append(len(out) + 1)
     out += (head, body, tail)
 
 

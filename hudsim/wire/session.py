@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hudsim.errors import HudsimError, WireError, from_wire
-from hudsim.wire.codec import decode, encode
+from hudsim.wire.codec import decode, encode, encode_pieces
 from hudsim.wire.ring import LARGE, Page, Ring
 from hudsim.wire.usual import UsualActions
 
@@ -210,14 +210,25 @@ class WorldSession:
         return encode({"error": body})
 
 
-class Frame(NamedTuple):
-    """An observation's bytes, and the page of shared memory that holds its large arrays (None: they are in it).
+class Frame:
+    """An observation, and the page of shared memory that holds its large arrays (None: they are in it).
 
-    A frame that is dropped gives its page back; one that is :meth:`sent` leaves that to its reader.
+    ``pieces`` make up its bytes; large arrays are not copied, so that :meth:`data` is to be asked for before the
+    simulator writes to them again, if the pieces are not sent until then. A frame that is dropped gives its page back;
+    one that is :meth:`sent` leaves that to its reader.
     """
 
-    data: bytes
-    page: Page | None = None
+    __slots__ = ("page", "pieces", "size")
+
+    def __init__(self, pieces: Sequence[bytes | memoryview], page: Page | None = None) -> None:
+        self.pieces, self.page = pieces, page
+        self.size = sum(map(len, pieces))
+
+    def data(self) -> bytes:
+        """Its bytes in one piece, which are its own from then on."""
+        whole = b"".join(self.pieces)
+        self.pieces = (whole,)
+        return whole
 
     def sent(self) -> None:
         """It is on its way: only the other end gives the page back now."""
@@ -242,10 +253,10 @@ def encode_observation(
     knows only ``terminated``, so a time limit ends its episode by that key.
     """
     if not peer.rich:
-        return Frame(encode({**data, "terminated": terminated or truncated, "reward": reward}))
+        return Frame(encode_pieces({**data, "terminated": terminated or truncated, "reward": reward}))
     outcome = {"terminated": terminated, "truncated": truncated, "reward": reward, "success": success}
-    frame = encode({**data, **outcome, "meta": meta}, page)
-    return Frame(frame, page if page is not None and page.used else None)
+    pieces = encode_pieces({**data, **outcome, "meta": meta}, page)
+    return Frame(pieces, page if page is not None and page.used else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +41,44 @@ def hudsim(
     )
 
 
+def inside(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which saves its start; not with ``--json``, which takes the process's stdout."""
+    from hudsim.cli.main import app
+
+    out, err, path = StringIO(), StringIO(), [*sys.path]
+    try:
+        with redirect_stdout(out), redirect_stderr(err), chdir(cwd or Path.cwd()):
+            app([*words], prog_name="hudsim")
+    except SystemExit as ended:
+        return subprocess.CompletedProcess(words, int(ended.code or 0), out.getvalue(), err.getvalue())
+    finally:
+        sys.path[:] = path
+    raise AssertionError("a command ends with its code")
+
+
 def document(*words: str, cwd: Path | None = None) -> dict[str, Any]:
     """What ``hudsim WORDS --json`` printed, which ended with 0."""
     done = hudsim(*words, "--json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     parsed: dict[str, Any] = json.loads(done.stdout)
     return parsed
+
+
+def on_a_terminal(*words: str, cwd: Path, columns: int, more: Mapping[str, str] | None = None) -> str:
+    """What ``hudsim`` with ``words`` writes to a terminal."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm-256color", **(more or {})}
+    with subprocess.Popen([*HUDSIM, *words], stdout=theirs, stderr=theirs, stdin=theirs, cwd=cwd, env=env) as process:
+        os.close(theirs)
+        said = b""
+        try:
+            while data := os.read(ours, 1 << 16):
+                said += data
+        except OSError:
+            pass  # EIO: the other end is closed
+        os.close(ours)
+        assert process.wait(LIMIT_S) == 0
+    return said.decode()
 
 
 @contextmanager

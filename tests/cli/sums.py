@@ -54,6 +54,9 @@ class Counting:
 async def raises(run):
     raise RuntimeError("no [idea] at all")
 
+async def complains(run):
+    raise RuntimeError(f"no idea about {run.id}")
+
 async def by_index(run):
     run.trace.content = "3" if run.index % 2 else "nothing"
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import shlex
 import signal
 import subprocess
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 
 from hudsim.cli.main import app
-from tests.cli.command import HUDSIM, LIMIT_S, alive, children, document, hudsim, serving, started, told
+from tests.cli.command import LIMIT_S, alive, children, document, hudsim, inside, on_a_terminal, serving, started, told
 from tests.cli.sums import write_sums
 
 KEYS = {"job", "reward", "mean_over_all", "verdicts", "spread", "runs"}
@@ -94,7 +92,8 @@ def test_interrupted_it_prints_the_command_that_runs_exactly_what_is_missing(
         code, seconds, errors = told(process, number)
     assert code == 130
     assert seconds < 2
-    assert "of 15 ran and are kept" in errors
+    assert "of 15 runs count, " in errors
+    assert "what ended is kept; to go on:" in errors
     assert "Traceback" not in errors
     before = {job["job"]: job["ran"] for job in document("jobs", "--runs", "kept here", cwd=sums)["jobs"]}
     ((job, ran),) = before.items()
@@ -153,10 +152,10 @@ def test_a_run_without_a_verdict_ends_with_1_and_a_resume_makes_it_again(sums: P
     (sums / "broken").touch()
     done = hudsim("eval", "env.py", "oracle", "--group", "2", cwd=sums)
     assert done.returncode == 1
-    assert "4 of 6 ran" in done.stderr
+    assert "4 of 6 runs count, 2 ended as errors; to make the others:" in done.stderr
     assert done.stdout.count("RuntimeError: the [well] is dry") == 1
     assert "infra_error 2" in done.stdout
-    assert "1.000 over the 4 of 6 that ran, 0.667 if the others are 0" in done.stdout
+    assert "1.000 over the 4 of 6 runs that count, 0.667 if the others are 0" in done.stdout
     (sums / "broken").unlink()
     again = hudsim(*printed_command(done.stderr), cwd=sums)
     assert again.returncode == 0, again.stderr
@@ -213,11 +212,34 @@ def test_an_environment_that_is_served_already(sums: Path) -> None:
     assert "`hudsim serve`" in refused.stderr
 
 
-def test_a_server_that_is_not_there_is_named_run_by_run(sums: Path) -> None:
-    done = hudsim("eval", "env.py", "noop", "--runtime", "ws://127.0.0.1:1/", cwd=sums)
+def test_a_server_that_cannot_run_the_tasks_is_said_once_before_anything_runs(sums: Path) -> None:
+    with serving(str(sums)) as (_, server):
+        url = server["url"]
+        for words, said in [
+            (("env.py", "noop", "--runtime", "ws://127.0.0.1:1/"), "--runtime: 127.0.0.1:1: connection refused"),
+            (("env.py", "noop", "--runtime", f"{url}x"), "--runtime: 127.0.0.1:"),
+            (("env.py", "oracle", "--runtime", url), "(--reveal-references)"),
+            (("letters", "noop", "--runtime", url), "'count'. There are: add"),
+        ]:
+            done = inside("eval", *words, cwd=sums)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert said in done.stderr
+            assert len(done.stderr.splitlines()) == 1
+    assert not (sums / "runs").exists()
+
+
+def test_of_many_errors_it_says_how_all_are_shown_and_first_those_that_do_not_count(sums: Path) -> None:
+    (sums / "broken").touch()
+    done = hudsim("eval", "env.py", "agents.py:complains", "--group", "3", cwd=sums)
     assert done.returncode == 1
-    assert "127.0.0.1:1: connection refused" in done.stdout
-    assert "0 of 3 ran" in done.stdout
+    listed = [line for line in done.stdout.splitlines() if "[well]" in line or "no idea" in line]
+    assert "infra_error" in listed[0]
+    assert len(listed) == 5
+    assert "and 2 other errors  hudsim show" in done.stdout
+    (command,) = (line.partition("errors  hudsim ")[2] for line in done.stdout.splitlines() if "other errors" in line)
+    everything = inside(*command.removesuffix(" shows them all").split(), cwd=sums).stdout
+    assert everything.count("no idea") == 6
+    assert "other errors" not in everything
 
 
 def test_an_environment_in_a_process_of_its_own(sums: Path) -> None:
@@ -231,6 +253,7 @@ def test_an_environment_in_a_process_of_its_own(sums: Path) -> None:
         (["env.py", "noop", "--task", "1+3"], "no task '1+3'; did you mean '2+3'?"),
         (["env.py", "noop", "--set", "ofset=1"], "did you mean 'offset'?"),
         (["env.py", "agents.py:Counting", "--agent-set", "anser=1"], "did you mean 'answer'?"),
+        (["env.py", "agents.py:Counting", "--agent-set", "seconds=soon"], "seconds: got 'soon', expected float"),
         (["env.py", "noop", "--runtime", "locl"], "did you mean 'local'?"),
         (["env.py", "noop", "--runtime", "ws://127.0.0.1:1", "--set", "offset=1"], "give it to `hudsim serve`"),
         (["letter", "noop"], "did you mean 'letters'?"),
@@ -259,23 +282,6 @@ def test_what_cannot_be_kept_ends_with_1_in_words(sums: Path) -> None:
     done = hudsim("eval", "env.py", "noop", cwd=sums)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-
-
-def on_a_terminal(*words: str, cwd: Path, columns: int) -> str:
-    """What ``hudsim`` with ``words`` writes to a terminal."""
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm-256color"}
-    with subprocess.Popen([*HUDSIM, *words], stdout=theirs, stderr=theirs, stdin=theirs, cwd=cwd, env=env) as process:
-        os.close(theirs)
-        said = b""
-        try:
-            while data := os.read(ours, 1 << 16):
-                said += data
-        except OSError:
-            pass  # EIO: the other end is closed
-        os.close(ours)
-        assert process.wait(LIMIT_S) == 0
-    return said.decode()
 
 
 @pytest.mark.parametrize("columns", [80, 160])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import document, hudsim
+from tests.cli.command import document, hudsim, inside
 from tests.cli.sums import write_sums
 
 
@@ -96,3 +96,50 @@ def test_a_run_that_raised_shows_where(tmp_path: Path) -> None:
     assert "raised" in done.stdout
     assert 'raise RuntimeError("no [idea] at all")' in done.stdout
     assert json.loads(hudsim("show", "last-0", "--json", cwd=folder).stdout)["end"] == "error"
+
+
+def test_runs_that_were_taken_back_are_made_again_and_say_so(tmp_path: Path) -> None:
+    folder = write_sums(tmp_path)
+    document("eval", "env.py", "answer:3", cwd=folder)
+    done = inside("jobs", "invalidate", "last-0", "last-1", "--because", "the server was [down]", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(" ")[2] for line in done.stdout.splitlines()] == [
+        "1+2[0]: passed, reward 1.000, counts no more",
+        "2+3[0]: partial, reward 0.500, counts no more",
+    ]
+    assert document("jobs", cwd=folder)["jobs"][0]["verdicts"] == {"partial": 1, "cancelled": 2}
+    shown = inside("show", "last", cwd=folder).stdout
+    assert "over the 1 of 3 runs that count" in shown
+    assert "cancelled: taken back: the server was [down]" in shown
+    again = inside("jobs", "invalidate", "last-0", "--because", "x", cwd=folder)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "does not count anyway: cancelled" in again.stderr
+
+    assert document("eval", "env.py", "answer:3", "--resume", "last", cwd=folder)["reward"] == pytest.approx(2 / 3)
+    run = document("show", "last-1", cwd=folder)
+    assert [(old["verdict"], old["reward"], old["because"]) for old in run["attempts"]] == [
+        ("partial", 0.5, "the server was [down]")
+    ]
+    assert "taken back: the server was [down]" in inside("show", "last-1", cwd=folder).stdout
+
+
+def test_runs_of_one_job_alone_are_taken_back(folder: Path) -> None:
+    newest, oldest = (job["job"] for job in document("jobs", cwd=folder)["jobs"])
+    done = inside("jobs", "invalidate", f"{newest}-0", f"{oldest}-0", "--because", "x", cwd=folder)
+    assert done.returncode == 2
+    assert "expected those of one" in done.stderr
+    assert document("show", newest, cwd=folder)["verdicts"] == {"passed": 3}
+    done = inside("jobs", "--runs", "elsewhere", "invalidate", f"{newest}-0", "--because", "x", cwd=folder)
+    assert done.returncode == 2
+    assert "--runs goes behind the word invalidate" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_terminal_of_any_width_cuts_no_name(folder: Path, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"COLUMNS": str(columns), "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)  # a terminal, to whoever draws
+    shown = {words: inside(*words, cwd=folder).stdout for words in (("jobs",), ("show", "last"), ("show", "last-0"))}
+    for said in shown.values():
+        assert "…" not in said
+        assert "oracle" in said
+    assert ("passed 3" in shown["jobs",]) == (columns > 60)

@@ -245,3 +245,48 @@ async def test_hooks_run_around_serving_and_the_last_shutdown_first() -> None:
     async with serving(env) as server, await ControlClient.connect(server.address) as control:
         assert control.capabilities["mcp"].protocol == "mcp"
     assert log == ["up", "second", "first"]
+
+
+@on_loop
+async def test_a_session_that_is_taken_up_tells_the_task_that_it_has_started() -> None:
+    async with serving(letters()) as server:
+        control = await ControlClient.connect(server.address)
+        with pytest.raises(NoTask, match="has no task to be worked on: it is idle"):
+            await control.current()
+        started = await control.start("count", {"word": "strawberry"})
+        await control.drop()
+        async with await ControlClient.connect(server.address, session_id=control.session_id) as again:
+            current = await again.current()
+            assert current == {"id": "count", "args": {"word": "strawberry"}, **started}
+            await again.grade("3")
+            with pytest.raises(NoTask, match="has no task to be worked on: it is idle"):
+                await again.current()
+
+
+@on_loop
+async def test_whoever_has_the_token_sees_all_sessions_and_can_end_them() -> None:
+    slow = Slow()
+    async with serving(slow.env) as server, await ControlClient.connect(server.address) as control:
+        other = await ControlClient.connect(server.address)
+        starting = asyncio.create_task(other.start("wait"))
+        await slow.reached("starting")
+        own, theirs = await control.sessions()
+        assert own == {
+            "session": control.session_id,
+            "state": "idle",
+            "task": None,
+            "connected": True,
+            "ends_in_s": None,
+        }
+        assert (theirs["session"], theirs["state"], theirs["task"]["id"]) == (other.session_id, "working", "wait")
+        (alone,) = await control.sessions(other.session_id)
+        assert alone["session"] == other.session_id
+        assert await control.cancel_session(str(other.session_id)) is True
+        with pytest.raises(NoTask, match=f"session {other.session_id} was cancelled by another one"):
+            await starting
+        assert slow.log == ["starting", "closed"]
+        for call in (control.sessions, control.cancel_session):
+            with pytest.raises(TaskError, match=f"no session '{other.session_id}' here"):
+                await call(str(other.session_id))
+        await other.close()
+        assert [session["session"] for session in await control.sessions()] == [control.session_id]

@@ -307,3 +307,10 @@ async def test_a_grade_that_cannot_be_names_its_template_and_line() -> None:
 async def test_a_world_without_a_goal_is_graded_by_its_summed_reward() -> None:
     record = {"end": "truncated", "is_error": False, "score": None, "total_reward": 12.5, "cadence": {}}
     assert (await graded("prompt", record)).reward == 12.5
+
+
+@on_loop
+async def test_a_prompt_that_is_too_long_to_be_copied_about_is_the_template_s_error() -> None:
+    assert (await Play(yielding("x" * (15 << 20), 1.0), {}).start())["prompt"][:2] == "xx"
+    with pytest.raises(TemplateError, match=r"yielded a prompt of 17\.0 MiB as JSON, expected at most 16 MiB"):
+        await Play(yielding("x" * (17 << 20), 1.0), {}).start()

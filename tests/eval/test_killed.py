@@ -63,8 +63,8 @@ def test_interrupted_it_says_how_to_go_on_and_leaves_no_process(tmp_path: Path, 
         code, out, err = driver.ended()
         assert (code, out) == (130, "")
         until(lambda: not job.processes(), limit_s=GONE_S)
-        words, command = (line for line in err.splitlines() if "ran and are kept" in line or "--resume" in line)
-        said = re.search(rf"(\d+) of {RUNS} ran and are kept", words)
+        words, command = (line for line in err.splitlines() if "what ended is kept" in line or "--resume" in line)
+        said = re.search(rf"(\d+) of {RUNS} runs count", words)
         assert said is not None
         assert int(said[1]) <= len(valid(job.rows())) <= int(said[1]) + AT_ONCE  # those that were just being kept
         go_on(job, shlex.split(command)[1:])
@@ -144,7 +144,7 @@ def went_on(job: Evaluation, code: int, out: str, err: str) -> None:
     assert verdicts == Counter(passed=RUNS - lost, infra_error=lost)
     assert lost <= job.slots
     assert code == (1 if lost else 0)
-    assert (f"{RUNS - lost} of {RUNS} ran" in err) == bool(lost)
+    assert (f"{RUNS - lost} of {RUNS} runs count" in err) == bool(lost)
     assert json.loads(out)["verdicts"] == {kind: times for kind, times in verdicts.items() if times}
 
 

@@ -158,6 +158,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "a time of text": lambda: LocalRuntime(world(), ready_timeout="a"),  # type: ignore[arg-type]
     "5 in a process": lambda: SubprocessRuntime(5),  # type: ignore[arg-type]
     "nothing shared": lambda: Shared(None, width=1),  # type: ignore[arg-type]
+    "what is made for each task shared": lambda: Shared(LocalRuntime(lambda task: world()), width=1),
     "5 shared": lambda: Shared(5, width=1),  # type: ignore[arg-type]
     "a store in 5": lambda: Store(5),  # type: ignore[arg-type]
     "a step 5": lambda: Trace().record(5),  # type: ignore[arg-type]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -277,3 +278,12 @@ def test_one_subscore_alone_carries_its_verdict() -> None:
     result = EvaluationResult(reward=0.0, subscores=[evident("tampered")])
     assert result.outcome is Verdict.tampered
     assert EvaluationResult(reward=1.0, subscores=[evident("grade_timeout", 1.0)]).outcome is Verdict.passed
+
+
+@on_loop
+async def test_an_exit_in_a_grader_is_an_error_and_ends_no_loop() -> None:
+    async def leaves() -> SubScore:
+        sys.exit(3)
+
+    with pytest.raises(HudsimError, match=r"combine: item 1 of 1, .*: raised SystemExit: 3"):
+        await combine(leaves())

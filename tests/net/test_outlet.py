@@ -23,7 +23,7 @@ async def _serve_and_read(frames_at_once: int, size: int) -> list[bytes]:
         def other_thread() -> None:
             for number in range(MANY):
                 frame = b"T" + number.to_bytes(4) + bytes(size)
-                if not link.send_now(frame):
+                if not link.send_now([frame]):
                     refused.append(frame)
 
         thread = threading.Thread(target=other_thread)
@@ -66,12 +66,12 @@ def test_a_gate_that_is_shut_sends_nothing_and_the_connection_goes_on() -> None:
         sent: list[bool] = []
 
         async def handler(link: Link) -> None:
-            sent.append(link.send_now(b"before it is open"))
+            sent.append(link.send_now([b"before it is open"]))
             link.open_gate()
-            sent.append(link.send_now(b"one"))
+            sent.append(link.send_now([b"one"]))
             link.shut_gate()
             link.shut_gate()
-            sent.append(link.send_now(b"after it is shut"))
+            sent.append(link.send_now([b"after it is shut"]))
             await link.send(b"two")
             await link.receive()
 

@@ -348,7 +348,7 @@ async def test_nothing_is_sent_after_a_cut() -> None:
     async def handler(link: Link) -> None:
         link.open_gate()
         link.abort()
-        assert not link.send_now(b"never heard")
+        assert not link.send_now([b"never heard"])
         try:
             await link.send(b"never heard")
         except LinkLost as lost:

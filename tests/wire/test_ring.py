@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudsim.errors import DecodeError
-from hudsim.wire.codec import decode, encode
+from hudsim.wire.codec import decode, encode, encode_pieces
 from hudsim.wire.ring import LARGE, Ring, room
 from hudsim.wire.segment import HEADER, Segment
 from hudsim.wire.session import Peer, encode_observation
@@ -80,6 +80,19 @@ def test_a_large_array_comes_whole_whatever_its_strides(array: Any) -> None:
     assert heard["camera"].dtype == array.dtype.newbyteorder("=")
     assert not heard["camera"].flags.writeable
     np.testing.assert_array_equal(heard["state"], STATE)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f2", "<f4", ">f4", "f8"])
+def test_a_frame_in_pieces_is_the_same_frame(dtype: str) -> None:
+    large = np.arange(3 * 50 * 60).reshape(3, 50, 60).astype(dtype)
+    large = np.resize(large, (3, 50, 120)) if large.nbytes < LARGE else large
+    message = {"a": large, "meta": {"n": [1, 2.5, None]}, "b": large[1], "c": large[:, ::-1], "d": large[..., 0]}
+    for part in (message, {"a": large, "b": large}, {"n": 1}):
+        pieces = encode_pieces(part)
+        assert b"".join(pieces) == encode(part)
+    assert sum(isinstance(piece, memoryview) for piece in encode_pieces({"a": large, "b": large})) == (
+        2 if large.dtype.isnative else 0
+    )
 
 
 def test_small_arrays_and_what_has_no_room_stay_in_the_frame() -> None:

@@ -58,7 +58,7 @@ def observation(peer: Peer, **changes: Any) -> bytes:
     fields: dict[str, Any] = {
         "terminated": False, "truncated": False, "reward": 1.0, "success": None, "meta": {"obs_index": 3},
     }  # fmt: skip
-    return encode_observation({"state": ACTION}, peer=peer, page=None, **(fields | changes)).data
+    return encode_observation({"state": ACTION}, peer=peer, page=None, **(fields | changes)).data()
 
 
 class Conversation(RuleBasedStateMachine):
