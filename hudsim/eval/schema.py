@@ -104,6 +104,12 @@ def _look(connection: sqlite3.Connection, path: Path) -> None:
 
 def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether nothing is in it. Raises :class:`~hudsim.errors.StoreError` if what is in it is not ours to read."""
+    if not connection.in_transaction:  # what is read must be of one moment: somebody else may just be making it
+        connection.execute("BEGIN")
+        try:
+            return _is_new(connection, path)
+        finally:
+            connection.execute("ROLLBACK")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION_ID:

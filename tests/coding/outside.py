@@ -66,7 +66,7 @@ def answers(address, kind, face):
     try:
         family, _, _, _, where = socket.getaddrinfo(address, {PORT}, type=kind)[0]
         with socket.socket(family, kind) as sock:
-            sock.settimeout(1)
+            sock.settimeout(4)
             if face:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, face.encode())
             sock.connect(where)
