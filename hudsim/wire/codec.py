@@ -7,7 +7,7 @@ The format is openpi's, the code is not, for what arrives here is not trusted: n
 booleans and numbers whose bytes are all there, and no memory is taken for what a header merely claims (50 KB of
 such claims take 80 MB in msgpack's own unpacker). It costs little to have it in Python: an array is copied once
 on its way out, straight into the frame, and not at all on its way in; msgpack's packer copies it three times and
-its unpacker once.
+its unpacker once. What is flat and plain, as `meta` is, goes by that packer and unpacker.
 """
 
 from __future__ import annotations

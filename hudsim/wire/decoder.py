@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import msgpack
 import numpy as np
 
 from hudsim.errors import DecodeError
@@ -47,7 +48,10 @@ _LENGTHS = {
 }
 _PLACES = (0xCD, 0xCE, 0xCF)  # a place in shared memory, in place of the data
 _MARKERS = {name.encode(): name for name in (ARRAY, SCALAR, "data", "dtype", "shape")}
+_MARKED = frozenset({ARRAY, SCALAR})
 _MARK = ARRAY_HEAD[1:]
+_SHORT = 4096  # bytes
+_PLAIN = frozenset({type(None), bool, int, float, str})
 _TAILS = {DTYPE_KEY + b"\xa3" + name.encode() + SHAPE_KEY: dtype for name, dtype in DTYPES.items()}
 _TAIL = len(next(iter(_TAILS)))
 
@@ -154,11 +158,9 @@ class _Reader:
         return items, pos
 
     def mapping(self, pos: int, count: int, depth: int) -> tuple[Any, int]:
+        if (found := self.usual(pos, count, depth)) is not None:
+            return found
         data = self.data
-        if count == 4 and data.startswith(_MARK, pos):
-            found = self.array(pos + len(_MARK))
-            if found is not None:
-                return found
         self.enter(2 * count, pos, depth)
         items: dict[str, Any] = {}
         plain = True
@@ -189,6 +191,34 @@ class _Reader:
         if not plain:
             raise DecodeError(f"got a map with keys of type bytes ({reprlib.repr(list(items))}), expected str")
         return items, pos
+
+    def usual(self, pos: int, count: int, depth: int) -> tuple[Any, int] | None:
+        """An array as everyone writes it, or a flat map at a message's end; None for any other map."""
+        if count == 4 and self.data.startswith(_MARK, pos):
+            return self.array(pos + len(_MARK))
+        if depth != 1 or (flat := self.flat(pos, count)) is None:
+            return None
+        self.enter(2 * count, pos, depth)
+        return flat, self.size
+
+    def flat(self, pos: int, count: int) -> dict[str, Any] | None:
+        """A map of at most 15 plain values that is all the rest of a message; by msgpack's unpacker.
+
+        ``meta`` stands last in an observation, and this takes a fifth of the time. None: it is another, to be read
+        here, where what is wrong with it has its words.
+        """
+        if not 0 < count < 16 or self.size - pos > _SHORT:
+            return None
+        try:
+            items = msgpack.unpackb(memoryview(self.data)[pos - 1 :], max_array_len=0, max_map_len=count)
+        except (ValueError, msgpack.UnpackException):
+            return None
+        if type(items) is not dict or len(items) != count:
+            return None
+        for key, item in items.items():
+            if type(key) is not str or type(item) not in _PLAIN:
+                return None
+        return items if items.keys().isdisjoint(_MARKED) else None
 
     def key(self, pos: int) -> tuple[str, int]:
         """A key that is not a short str: a longer one, or the bytes that mark arrays and scalars."""

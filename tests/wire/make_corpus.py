@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import hypothesis.extra.numpy as hnp
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given
