@@ -68,9 +68,11 @@ def head(first: int, size: int, *, masked: bool) -> bytes:
 
 def sole(data: bytes) -> bytes | None:
     """The payload of one whole masked binary frame below 64 KiB; None if ``data`` is anything else, or more."""
-    if len(data) < 6 or data[0] != BINARY:
+    if len(data) < 6 or data[0] != BINARY or not data[1] & _MASKED:
         return None
-    size, start = data[1] ^ _MASKED, 2
+    size, start = data[1] & _SIZE, 2
+    if size == 127:
+        return None
     if size == 126 and len(data) >= 8:
         (size,), start = _U16(data, 2), 4
     if len(data) != start + 4 + size:
@@ -116,7 +118,8 @@ class FrameReader:
     @property
     def is_idle(self) -> bool:
         """Whether all that has come has been taken."""
-        return not (self._end or self._body or self._fragments or self.messages or self.ping or self.close)
+        busy = self._end or self._body or self.messages or self.ping is not None or self.close is not None
+        return not busy and self._fragments is None
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes from the peer go; never empty."""

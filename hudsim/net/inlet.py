@@ -29,7 +29,7 @@ class Inlet:
         self._descriptor: int | None = None
         self._on_back: Callable[[], None] = _nothing
         self._last = b""
-        self._away = False
+        self._away = self._open = False
 
     @property
     def away(self) -> bool:
@@ -58,18 +58,24 @@ class Inlet:
             self._last = data
             if payload is None:
                 self._return()
+            self._open = payload is not None
             return payload
+
+    def keep(self) -> None:
+        """From the other thread: the frame that was read last is its own."""
+        self._open = False
 
     def give_back(self) -> None:
         """From the other thread: the frame that was read last, and what follows, is for the loop thread."""
         with self._lock:
+            self._open = False
             if self._descriptor is not None:
                 self._return()
 
-    def take_back(self) -> None:
-        """On the loop thread: the socket is its own again, if it was not. Idempotent."""
+    def take_back(self, *, closing: bool = False) -> None:
+        """On the loop thread: the socket is its own again, unless a frame is undecided and nothing is ``closing``."""
         with self._lock:
-            if self._descriptor is None:
+            if self._descriptor is None or (self._open and not closing):
                 return
             self._descriptor = None
             self._on_back()

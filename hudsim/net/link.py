@@ -74,6 +74,10 @@ class Link:
         """On the thread that it is lent to: the frame that has come. None: the loop thread has it."""
         return self._stream.inlet.read()
 
+    def keep(self) -> None:
+        """On that thread: the frame that was read last is its own."""
+        self._stream.inlet.keep()
+
     def give_back(self) -> None:
         """On that thread: the loop thread is to :meth:`receive` the frame that was read last, and reads on."""
         self._stream.inlet.give_back()

@@ -114,7 +114,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def shut_gate(self) -> None:
         """No :meth:`send_now` any more, nor reading by another thread."""
-        self.inlet.take_back()
+        self.inlet.take_back(closing=True)
         self._outlet.shut()
 
     def lend(self, sim: SimThread, job: Callable[[], None]) -> None:

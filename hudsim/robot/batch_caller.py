@@ -136,6 +136,7 @@ class BatchCaller:
             return [answer for ask in asks for answer in self._called([ask])]
         if not isinstance(chunks, np.ndarray) or chunks.ndim < 2 or len(chunks) != rows:
             return [_misshapen(chunks, rows) for _ in asks]
+        chunks = np.array(chunks)  # its own: the model may return the same array again, and each keeps but its rows
         with self._changed:
             self._queue.called(rows, time.monotonic_ns() - began_ns)
         ends = np.cumsum([ask.rows for ask in asks])

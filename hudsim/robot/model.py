@@ -43,8 +43,14 @@ class Model(ABC):
         """
 
     async def ainfer(self, batch: Any) -> Array:
-        """:meth:`infer` on this model's own thread, so that the event loop goes on. Returns [N, T, *action shape]."""
-        return await asyncio.wrap_future(self._own_worker().submit(self.infer, batch))
+        """:meth:`infer` on this model's own thread, so that the event loop goes on. Returns [N, T, *action shape].
+
+        The chunk is the caller's own: :meth:`infer` may return the same array again.
+        """
+        return await asyncio.wrap_future(self._own_worker().submit(self._inferred, batch))
+
+    def _inferred(self, batch: Any) -> Array:
+        return copy.copy(self.infer(batch))
 
     def fork(self) -> Self:
         """This model for one more world: what ``bind`` keeps is the fork's own; weights and thread are shared.

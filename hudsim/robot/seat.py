@@ -248,6 +248,7 @@ class Seat:
         if slot is None or pending is None:
             self._link.give_back()
             return
+        self._link.keep()
         self._due_s = None
         self._house.act_now(slot, pending)
 

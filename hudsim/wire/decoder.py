@@ -302,6 +302,7 @@ class _Reader:
     def found(self, dtype: np.dtype[Any], shape: list[int], place: int) -> Array:
         """The array of that dtype and shape at ``place`` in the shared memory."""
         assert self.shared is not None
+        self.see_empty(dtype, shape)
         array = self.shared.find(place, dtype, shape, math.prod(shape) * dtype.itemsize)
         return self.owned(array) if self.copy or not dtype.isnative else array
 
@@ -309,12 +310,15 @@ class _Reader:
         """The array of ``size`` bytes of ``data`` from ``start``, if that is what ``shape`` takes."""
         if math.prod(shape) * dtype.itemsize != size:
             raise DecodeError(f"got an array of {size} bytes, expected {dtype} of shape {reprlib.repr(shape)}")
-        # An empty array costs nothing here, but the first sum over it would.
-        if size == 0 and math.prod(dim for dim in shape if dim) * dtype.itemsize > self.limits.max_bytes:
-            raise DecodeError(f"got an empty array of shape {reprlib.repr(shape)}, expected shorter axes")
+        self.see_empty(dtype, shape)
         array: Array = np.ndarray(shape, dtype, data, start)
         usable = dtype.itemsize == 1 or (dtype.isnative and array.flags.aligned)
         return array if usable and not self.copy else self.owned(array)
+
+    def see_empty(self, dtype: np.dtype[Any], shape: list[int]) -> None:
+        """An empty array costs nothing here, but the first sum over it would."""
+        if 0 in shape and math.prod(dim for dim in shape if dim) * dtype.itemsize > self.limits.max_bytes:
+            raise DecodeError(f"got an empty array of shape {reprlib.repr(shape)}, expected shorter axes")
 
     def owned(self, array: Array) -> Array:
         """A copy of native byte order, which is writable if copies were asked for."""

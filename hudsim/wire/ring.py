@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -96,7 +97,7 @@ class Pages:
         self._at = [(word + _LINE * index) // 8 for index in range(count)]
         self._start, self._end = start, start + count * size
         self._whole: list[weakref.ref[Array] | None] = [None] * count
-        self._give_back = [functools.partial(_free, words, at) for at in self._at]
+        self._give_back = [functools.partial(_free, words, at, len(_forks)) for at in self._at]
 
     def take(self) -> Page | None:
         """A free page for one frame; None: the reader still holds them all."""
@@ -158,7 +159,7 @@ class Page:
         there; None: there is no room for it.
         """
         for own, place in self._rooms:
-            if (array is own or array.base is own) and array.shape == own.shape and array.flags.c_contiguous:
+            if array is own or (array.base is own and _is_same(array, own)):
                 self.used = True
                 return place
         place = self._next
@@ -183,9 +184,22 @@ def room(sizes: Iterable[int]) -> int:
     return sum(_line(size) for size in sizes if size >= LARGE)
 
 
-def _free(words: memoryview, at: int, _: object = None) -> None:
+def _free(words: memoryview, at: int, forks: int, _: object = None) -> None:
     """Also called by the collector, in whatever thread."""
-    words[at] = _FREE
+    if forks == len(_forks):  # what a forked child lets go of, its parent may still hold
+        words[at] = _FREE
+
+
+_forks: list[None] = []
+"""One for each time that this process was forked from another."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=functools.partial(_forks.append, None))
+
+
+def _is_same(view: Array, own: Array) -> bool:
+    """Whether a view of an array is the whole array."""
+    alike = (view.dtype, view.shape, view.strides) == (own.dtype, own.shape, own.strides)
+    return alike and view.__array_interface__["data"] == own.__array_interface__["data"]
 
 
 def _pair(value: Any) -> tuple[int, int] | None:

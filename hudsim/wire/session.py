@@ -271,7 +271,8 @@ class Greeting:
 @dataclass(frozen=True, slots=True)
 class Heard:
     """An observation as the agent's end received it; the arrays are read-only views of the frame,
-    or of memory that the world shares, which stays as it is as long as they are held.
+    or of memory that the world shares, which stays as it is as long as this process holds them. A forked child is
+    another: give it a copy.
 
     ``data`` {feature: array}, ``reward`` of the last tick, ``success`` None where the world does not say,
     ``meta`` as in the design of the wire ({} from an openpi/0 world). ``result`` is the finished episode's

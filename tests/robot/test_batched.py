@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
@@ -85,6 +85,25 @@ async def test_rows_of_many_agents_go_in_one_call_and_each_has_its_own_back() ->
         np.testing.assert_array_equal(task.result(), [[[n], [2 * n]]])
     assert len(doubles.threads) == 1
     assert doubles.threads != {threading.get_ident()}
+
+
+class SameArray(Model):
+    """Answers in one array that it keeps, as a graph on a GPU does."""
+
+    def __init__(self) -> None:
+        self._out = np.zeros((1, 2, 1), np.float32)
+
+    def infer(self, batch: Mapping[str, Any]) -> Array:
+        self._out[:] = batch["x"][:, None]
+        return self._out
+
+
+@pytest.mark.parametrize("made", [SameArray, lambda: BatchedModel(SameArray())])
+@on_loop
+async def test_an_answer_is_the_askers_own_whatever_the_model_does_with_its_array(made: Callable[[], Model]) -> None:
+    model = made()
+    answers = [await model.fork().ainfer(row(n)) for n in range(3)]
+    assert [answer.ravel().tolist() for answer in answers] == [[n, n] for n in range(3)]
 
 
 @on_loop

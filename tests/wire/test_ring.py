@@ -152,6 +152,35 @@ def test_views_outlive_both_ends_of_the_ring() -> None:
     np.testing.assert_array_equal(heard["camera"], CAMERA)
 
 
+def test_what_a_forked_child_lets_go_of_its_parent_still_holds() -> None:
+    world, agent = ring(CAMERA)
+    heard = decode(sent(world, {"camera": CAMERA}), shared=agent)
+    page = world.pages.take()
+    if (child := os.fork()) == 0:
+        heard.clear()
+        del page
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    for _ in range(40):
+        decode(sent(world, {"camera": CAMERA + np.uint8(1)}), shared=agent)
+    np.testing.assert_array_equal(heard["camera"], CAMERA)
+    del page
+
+
+def test_another_view_of_a_room_than_the_whole_is_copied() -> None:
+    world, agent = ring(np.zeros(8192), np.zeros(8192))
+    page = world.pages.take()
+    assert page is not None
+    room_ = page.room((8192,), np.dtype(np.float64))
+    assert room_ is not None
+    room_[:] = 1.0
+    halves = room_.view(np.float32)[8192:]
+    heard = decode(encode({"a": room_, "b": halves, "c": room_[::1]}, page), shared=agent)
+    np.testing.assert_array_equal(heard["a"], room_)
+    np.testing.assert_array_equal(heard["b"], halves)
+
+
 def test_views_may_be_let_go_of_on_any_thread() -> None:
     world, agent = ring(CAMERA)
     held = [decode(sent(world, {"camera": CAMERA}), shared=agent) for _ in range(world.pages.geometry[0])]
@@ -306,6 +335,13 @@ def test_a_place_is_within_a_page_or_refused(place: int, shape: list[int]) -> No
     assert array.shape == tuple(shape)
 
 
+@pytest.mark.parametrize("shape", [[0, 2**32 - 1, 2**32 - 1], [2**31, 0, 2**31, 2**31]])
+def test_an_empty_array_with_endless_axes_is_refused(shape: list[int]) -> None:
+    world, agent = ring(CAMERA)
+    with pytest.raises(DecodeError, match="shorter axes"):
+        decode(_described(world.offer["size"] - HEADER, shape), shared=agent)
+
+
 def test_without_shared_memory_a_place_is_no_array() -> None:
     with pytest.raises(DecodeError, match="expected bytes and list"):
         decode(_described(HEADER, [4]))
@@ -351,7 +387,7 @@ def test_another_process_finds_it_and_what_it_writes_is_seen() -> None:
 
 def _described(place: int, shape: list[int]) -> bytes:
     """A frame that says that a uint8 array of ``shape`` is at ``place``."""
-    example = encode(np.zeros(shape if 0 in shape else [1] * len(shape), np.uint8))
+    example = encode(np.zeros([1] * len(shape), np.uint8))
     head, tail = example.index(b"\xc4\x04data") + 6, example.index(b"\xc4\x05dtype")
     dims = encode(list(shape))
     return example[:head] + encode(place) + example[tail : example.index(b"\xc4\x05shape") + 7] + dims
