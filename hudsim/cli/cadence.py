@@ -37,7 +37,12 @@ def rate_lines(cadence: Mapping[str, Any], *, realtime: bool) -> list[tuple[str,
     if (late := cadence["late_us"]) is not None:
         lines.append(("lateness", "  ".join(f"{q} {late[q] / 1e3:.3f}" for q in ("p50", "p99", "max")) + " ms"))
     if (size := cadence["frame_bytes"]) is not None:
-        lines.append(("frames", f"{size['p50'] / 1e3:.1f} kB an observation (p50), {size['max'] / 1e3:.1f} at most"))
+        lines.append(
+            (
+                "frames",
+                f"{size['p50'] / 1e3:.1f} kB an observation through the socket (p50), {size['max'] / 1e3:.1f} at most",
+            )
+        )
     if realtime:
         lines.append(("starved", f"{cadence['starved']} ticks without an action"))
         lines.append(("unused", f"{cadence['stale']} stale chunks, {cadence['skipped']} skipped observations"))
