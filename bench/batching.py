@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from hudsim.bench.shared.document import deliver, head
+from hudsim.bench.shared.document import deliver, head, heading
 from hudsim.bench.shared.options import numbers, options
+from hudsim.bench.shared.pictures import COLOURS, legend, panels
+from hudsim.bench.shared.progress import progress
 from hudsim.bench.shared.series import quantiles, series
+from hudsim.bench.shared.tables import print_table, table
 from hudsim.loop import run
 from hudsim.robot.batched import BatchedModel
 from hudsim.robot.bridge import Array
@@ -161,6 +163,7 @@ async def measure(agents: list[int], size: _Size) -> list[tuple[str, _System]]:
     measured = []
     for name, made in MODELS.items():
         for count in agents:
+            progress(f"{name}, agents: {count}")
             systems = [_System.of(system, made, count) for system in SYSTEMS]
             for system in systems:
                 await system.warm_up()
@@ -189,67 +192,56 @@ def report(measured: list[tuple[str, _System]]) -> dict[str, Any]:
             }
         )
         name = f"{model}, {one.agents} agents, {one.name}"
-        samples.append(series(f"{name}: latency", one.latencies_ms, unit="ms"))
+        samples.append(series(f"{name}: latency", one.latencies_ms, unit="ms", judged=one.name != _FLOOR))
         rates = [[rate] for rate in one.actions_per_s]
-        samples.append(series(f"{name}: actions", rates, unit="1/s", better="higher"))
+        samples.append(series(f"{name}: actions", rates, unit="1/s", better="higher", judged=one.name != _FLOOR))
     return {**head("batching"), "rows": rows, "series": samples}
 
 
-def _by_place(document: dict[str, Any]) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
-    """The rows by model and number of agents, then by system."""
-    places: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
-    for row in document["rows"]:
-        places.setdefault((row["model"], row["agents"]), {})[row["system"]] = row
-    return places
-
-
 def show(document: dict[str, Any], console: Console) -> None:
-    """The table."""
-    table = Table(title="agents that share a model: actions/s, and ms from question to chunk")
-    table.add_column("model")
-    for heading in (
-        *("agents", "one by one", "p50", "p99", "batched", "p50", "p99", "rows a call"),
-        *("× one by one", "one loop", "batched / it"),
-    ):
-        table.add_column(heading, justify="right")
-    for (model, agents), systems in _by_place(document).items():
-        alone, batched, floor = systems["one by one"], systems["batched"], systems[_FLOOR]
-        table.add_row(
-            model,
-            str(agents),
-            *_figures(alone),
-            *_figures(batched),
-            f"{batched['rows_per_call']:.1f}",
-            f"{batched['actions_per_s'] / alone['actions_per_s']:.2f}",
-            f"{floor['actions_per_s']:.0f}",
-            f"{batched['share_of_floor']:.2f}",
+    """The tables, one a model."""
+    for model in dict.fromkeys(row["model"] for row in document["rows"]):
+        made = table(
+            f"agents that share a model: {model}",
+            words=("agents", "system"),
+            numbers=("actions/s", "p50\nms", "p99\nms", "rows\na call", "× one\nby one", "× one\nloop"),
         )
-    console.print(table)
-
-
-def _figures(row: dict[str, Any]) -> list[str]:
-    return [f"{row['actions_per_s']:.0f}", *(f"{row['latency_ms'][q]:.1f}" for q in ("p50", "p99"))]
+        for agents in dict.fromkeys(row["agents"] for row in document["rows"]):
+            rows = [row for row in document["rows"] if (row["model"], row["agents"]) == (model, agents)]
+            alone = next(row["actions_per_s"] for row in rows if row["system"] == "one by one")
+            for row in rows:
+                made.add_row(
+                    str(agents),
+                    row["system"],
+                    f"{row['actions_per_s']:.0f}",
+                    *(f"{row['latency_ms'][q]:.1f}" for q in ("p50", "p99")),
+                    f"{row['rows_per_call']:.1f}",
+                    f"{row['actions_per_s'] / alone:.2f}",
+                    f"{row['share_of_floor']:.2f}",
+                )
+            made.add_section()
+        print_table(console, made)
 
 
 def draw(document: dict[str, Any]) -> Figure:
     """Actions a second over the number of agents, a panel a model."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
-
     models = list(dict.fromkeys(row["model"] for row in document["rows"]))
-    figure = Figure(figsize=(9.0, 3.6), layout="constrained")
-    for axes, model in zip(figure.subplots(1, len(models), squeeze=False)[0], models, strict=True):
-        for system, line in zip(SYSTEMS, ("o-", "o-", "k--"), strict=True):
+    figure, axes = panels(len(models), f"agents that share a model · {heading(document)}", width=5.0)
+    for ax, model in zip(axes, models, strict=True):
+        for system, line, colour in zip(SYSTEMS, ("o-", "o-", "--"), (*COLOURS[:2], "black"), strict=True):
             rows = [row for row in document["rows"] if (row["model"], row["system"]) == (model, system)]
-            axes.plot([row["agents"] for row in rows], [row["actions_per_s"] for row in rows], line, label=system)
-        axes.set(title=model, xlabel="agents", ylabel="actions/s", xscale="log", yscale="log")
-        axes.set_xticks(sorted({row["agents"] for row in document["rows"]}))
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.minorticks_off()
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter("{x:,.0f}")
-        axes.grid(alpha=0.3)
-        axes.legend()
+            counts, rates = [row["agents"] for row in rows], [row["actions_per_s"] for row in rows]
+            ax.plot(counts, rates, line, color=colour, markersize=3, label=system)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(sorted({row["agents"] for row in document["rows"]}))
+        ax.minorticks_off()
+        ax.set_ylim(bottom=0)
+        ax.xaxis.set_major_formatter("{x:.0f}")
+        ax.yaxis.set_major_formatter("{x:,.0f}")
+        ax.set_xlabel("agents", fontsize=8)
+        ax.set_ylabel("actions/s", fontsize=8)
+        ax.set_title(model, fontsize=9)
+    legend(figure, axes[0])
     return figure
 
 

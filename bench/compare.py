@@ -4,8 +4,10 @@ A ratio above 1 means that B is worse. Its interval (95%) is that of 2,000 draws
 drawn with replacement, as many as there are. Samples of one turn are not independent of each other (the machine was
 busy or it was not), so that drawing single samples would promise more than was measured.
 
-The exit code is 1 if some series is worse by more than `--fail-over` beyond doubt: if the lower end of its interval is
-above that. A ratio that is only maybe that bad does not fail; measure longer, and the interval shrinks.
+The exit code is 1 if some series of hudsim's own is worse by more than `--fail-over` beyond doubt: if the lower end of
+its interval is above that. A ratio that is only maybe that bad does not fail; measure longer, and the interval shrinks.
+One turn alone has no interval, and never fails. Nor do floors and peers (`"judged": false`): what becomes of them is
+the machine's doing, or somebody else's.
 
     hudsim bench compare A.json B.json --fail-over 1.2
 """
@@ -21,12 +23,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
+from hudsim.bench.shared.document import packages, screen
+from hudsim.bench.shared.tables import print_table, table
 from hudsim.errors import UsageError
 
-__all__ = ["Ratio", "compare", "main", "ratio"]
+__all__ = ["Ratio", "compare", "main", "only", "ratio", "unlike"]
 
 _DRAWS = 2000
 _INTERVAL = (0.025, 0.975)
@@ -36,21 +38,26 @@ _POINTS = 512  # a turn is drawn with as many points of its distribution; more s
 
 @dataclass(frozen=True)
 class Ratio:
-    """``value`` above 1: B is worse. ``low`` and ``high`` hold it in 95 of 100; None: one turn alone tells none."""
+    """``value`` above 1: B is worse. ``low`` and ``high`` hold it in 95 of 100; None: one turn alone tells none.
+
+    ``judged``: False for a floor or a peer, which never fails.
+    """
 
     name: str
     quantile: float
     value: float
     low: float | None
     high: float | None
+    judged: bool = True
 
     def fails(self, limit: float) -> bool:
-        """Whether B is worse by more than that beyond doubt; without an interval, by what was measured."""
-        return (self.value if self.low is None else self.low) > limit
+        """Whether B is worse by more than that beyond doubt; without an interval there is doubt."""
+        return self.judged and self.low is not None and self.low > limit
 
     def to_json(self) -> dict[str, Any]:
         rounded = {key: None if end is None else round(end, 4) for key, end in (("low", self.low), ("high", self.high))}
-        return {"name": self.name, "quantile": self.quantile, "ratio": round(self.value, 4), **rounded}
+        ratio = round(self.value, 4)
+        return {"name": self.name, "quantile": self.quantile, "judged": self.judged, "ratio": ratio, **rounded}
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Ratio]:
@@ -67,25 +74,32 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Ratio]:
     for name in names:
         old, new = olds[name], news[name]
         enough = min(sum(map(len, one["turns"])) for one in (old, new)) >= _FEWEST_P99
+        judged, higher = all(one.get("judged", True) for one in (old, new)), old["better"] == "higher"
         ratios += [
-            ratio(name, old["turns"], new["turns"], quantile, higher=old["better"] == "higher")
+            ratio(name, old["turns"], new["turns"], quantile, higher=higher, judged=judged)
             for quantile in ((0.5, 0.99) if enough else (0.5,))
         ]
     return ratios
 
 
 def ratio(
-    name: str, before: list[list[float]], after: list[list[float]], quantile: float, *, higher: bool = False
+    name: str,
+    before: list[list[float]],
+    after: list[list[float]],
+    quantile: float,
+    *,
+    higher: bool = False,
+    judged: bool = True,
 ) -> Ratio:
     """Of one quantile; ``higher``: more is better."""
     exponent = -1.0 if higher else 1.0
     value = (_of(after, quantile) / _of(before, quantile)) ** exponent
     if min(len(before), len(after)) < 2:
-        return Ratio(name, quantile, value, None, None)
+        return Ratio(name, quantile, value, None, None, judged)
     rng = np.random.default_rng(0)
     drawn = (_drawn(after, quantile, rng) / _drawn(before, quantile, rng)) ** exponent
     low, high = np.quantile(drawn, _INTERVAL)
-    return Ratio(name, quantile, value, float(low), float(high))
+    return Ratio(name, quantile, value, float(low), float(high), judged)
 
 
 def _of(turns: list[list[float]], quantile: float) -> float:
@@ -124,15 +138,50 @@ def _load(file: Path) -> dict[str, Any]:
     return document
 
 
+def only(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The names of the series that ``other`` lacks."""
+    there = {series["name"] for series in other.get("series", [])}
+    return [series["name"] for series in one.get("series", []) if series["name"] not in there]
+
+
+def unlike(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """In words, what makes the two hard to hold against each other: machines, versions, a quick run."""
+    found = [
+        f"{what} differs: {before[key]} and {after[key]}"
+        for key, what in (("machine", "the machine"), ("python", "Python"))
+        if before.get(key, "") != after.get(key, "") and key in before and key in after
+    ]
+    old, new = before.get("versions", {}), after.get("versions", {})
+    found += [f"{name} differs: {old[name]} and {new[name]}" for name in old if new.get(name, old[name]) != old[name]]
+    quick = [name for name, document in (("A", before), ("B", after)) if document.get("quick")]
+    return found + [f"{name} is of a quick run, whose numbers say little" for name in quick]
+
+
+def _told(file: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """What it is, for people to know it by; ``samples``: of all series."""
+    about = ("hudsim", "machine", "load", "python", "versions")
+    known: dict[str, Any] = {key: document[key] for key in about if key in document}
+    samples = sum(len(turn) for one in document["series"] for turn in one["turns"])
+    return {"file": str(file), **known, "samples": samples, "quick": document.get("quick", False)}
+
+
+def _line(told: dict[str, Any]) -> str:
+    words = [told["file"], f"hudsim {told.get('hudsim', '?')}", packages(told.get("versions", {}))]
+    words += [told.get("machine", "machine unknown"), f"load {told.get('load', '?')}", f"{told['samples']} samples"]
+    return ", ".join(word for word in words if word)
+
+
 def _show(ratios: list[Ratio], limit: float) -> None:
-    table = Table(title="B against A: above 1 is worse")
-    for heading in ("", "", "ratio", "95%", ""):
-        table.add_column(heading, justify="right" if heading else "left")
+    made = table("B against A: above 1 is worse; dim: floors and peers, not judged", words=("series", ""))
+    for heading in ("ratio", "95%"):
+        made.add_column(heading, justify="right", no_wrap=True)
+    made.add_column("", no_wrap=True)
     for one in ratios:
-        interval = "" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
-        verdict = "worse" if one.fails(limit) else ""
-        table.add_row(one.name, f"p{one.quantile * 100:g}", f"{one.value:.3f}", interval, verdict)
-    Console(width=None if sys.stdout.isatty() else 150).print(table)
+        interval = "one turn" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
+        verdict = "worse" if one.fails(limit) else "" if one.judged else "not judged"
+        style = None if one.judged else "dim"
+        made.add_row(one.name, f"p{one.quantile * 100:g}", f"{one.value:.3f}", interval, verdict, style=style)
+    print_table(screen(), made)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -145,11 +194,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fail-over", type=float, default=1.2, metavar="RATIO", help="(default: 1.2)")
     parser.add_argument("--json", action="store_true", help="print one JSON document, no table")
     asked = parser.parse_args(arguments)
-    ratios = compare(_load(asked.before), _load(asked.after))
+    before, after = _load(asked.before), _load(asked.after)
+    ratios, warnings = compare(before, after), unlike(before, after)
+    told = {"A": _told(asked.before, before), "B": _told(asked.after, after)}
+    alone = {"A": only(before, after), "B": only(after, before)}
     if asked.json:
-        print(json.dumps([{**one.to_json(), "fails": one.fails(asked.fail_over)} for one in ratios], indent=1))
+        found = [{**one.to_json(), "fails": one.fails(asked.fail_over)} for one in ratios]
+        print(json.dumps({**told, "warnings": warnings, "only_in": alone, "ratios": found}, indent=1))
     else:
+        for name, document in told.items():
+            print(f"{name}: {_line(document)}")
+        for warning in warnings:
+            print(f"warning: {warning}")
         _show(ratios, asked.fail_over)
+        for name, names in alone.items():
+            if names:
+                print(f"only in {name}: {'; '.join(names)}")
     return int(any(one.fails(asked.fail_over) for one in ratios))
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hudsim.bench.harness.episodes import compared, episodes
 from hudsim.bench.harness.floors import serve_floor
@@ -19,6 +18,7 @@ from hudsim.bench.harness.watch import STAGES
 from hudsim.bench.shared.document import deliver, head
 from hudsim.bench.shared.options import options
 from hudsim.bench.shared.series import series
+from hudsim.bench.shared.tables import print_table, table
 from hudsim.loop import run
 from hudsim.loop.run import new_event_loop
 
@@ -53,7 +53,12 @@ async def _measure(size: _Size) -> dict[str, Any]:
         "episode": compared(await episodes(size.seeds)),
         "stages_us": await stages(size.watched),
         "series": [
-            series(f"{one.name}, {one.at_once} at once", ([s / one.runs * 1e3] for s in one.turns_s), unit="ms")
+            series(
+                f"{one.name}, {one.at_once} at once",
+                ([s / one.runs * 1e3] for s in one.turns_s),
+                unit="ms",
+                judged=bool(one.floors),
+            )
             for one in systems
         ],
     }
@@ -69,28 +74,26 @@ def show(document: dict[str, Any], console: Console) -> None:
         f"{episode['added_ms']:+.1f} ms, of which {episode['commit_ms']:.1f} ms for the commit",
     )
     runs, floors = document["stages_us"]["run"], document["stages_us"]["floor"]
-    table = _table("where a run of letters goes: local, committed", "stage", "µs", "share", "floor, µs")
+    made = table(
+        "where a run of letters goes: local, committed", words=("stage",), numbers=("µs", "share", "floor\nµs")
+    )
     for stage in STAGES:
-        table.add_row(stage, f"{runs[stage]:.0f}", f"{runs[stage] / runs['run']:.0%}", f"{floors[stage]:.0f}")
-    console.print(table)
+        made.add_row(stage, f"{runs[stage]:.0f}", f"{runs[stage] / runs['run']:.0%}", f"{floors[stage]:.0f}")
+    print_table(console, made)
 
 
 def _print_throughput(console: Console, document: dict[str, Any]) -> None:
-    table = _table("runs of letters with noop", "", "at once", "ms a run", "runs/s", "floors, ms", "× floor")
+    made = table(
+        "runs of letters with noop",
+        words=("",),
+        numbers=("at once", "ms a run", "runs/s", "floors\nms", "× floor"),
+    )
     for row in document["throughput"]:
         floor = ("", "") if row["floor_ms"] is None else (f"{row['floor_ms']:.2f}", f"{row['ratio_to_floor']:.2f}")
-        table.add_row(row["system"], str(row["at_once"]), f"{row['run_ms']:.2f}", f"{row['runs_per_s']:.0f}", *floor)
-    console.print(table)
+        made.add_row(row["system"], str(row["at_once"]), f"{row['run_ms']:.2f}", f"{row['runs_per_s']:.0f}", *floor)
+    print_table(console, made)
     thousand_s, limit_s = document["thousand_s"], document["limit_s"]
     console.print(f"1,000 runs, local, one at a time, each committed: {thousand_s:.1f} s; at most {limit_s:g} s")
-
-
-def _table(title: str, first: str, *numbers: str) -> Table:
-    table = Table(title=title)
-    table.add_column(first)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    return table
 
 
 def main(arguments: list[str] | None = None) -> int:

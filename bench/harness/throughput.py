@@ -15,6 +15,7 @@ from typing import Any
 
 from hudsim.agents.noop import Noop
 from hudsim.bench.harness.floors import Floors
+from hudsim.bench.shared.progress import progress
 from hudsim.coding_envs.letters.tasks import env, tasks
 from hudsim.eval import Job, LocalRuntime, Provider, SubprocessRuntime, Taskset
 
@@ -123,6 +124,7 @@ def _crowd(work: Work, times: int, at_once: int) -> Work:
 
 async def _by_turns(systems: list[System], turns: int) -> None:
     for turn in range(turns + 1):
+        progress(f"runs of letters: turn {turn} of {turns}" if turn else "runs of letters: a turn to warm up")
         for system in systems:
             began_s = time.perf_counter()
             await system.work()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hudsim.bench.inference.cell import STRATEGIES, Cell
 from hudsim.bench.inference.picture import draw
 from hudsim.bench.shared.document import deliver, head
 from hudsim.bench.shared.options import numbers, options
+from hudsim.bench.shared.progress import progress
 from hudsim.bench.shared.series import series
+from hudsim.bench.shared.tables import print_table, table
 from hudsim.bridges.arm.bridge import ArmBridge
 from hudsim.loop import run
 from hudsim.robot.endpoint import RobotEndpoint
@@ -29,6 +30,7 @@ async def _measure(strategies: list[str], times_ms: list[int], turns: int, at_on
     async with RobotEndpoint(ArmBridge, serving=serving, task="lift", privileged=True, cameras=False) as world:
         for turn in range(turns):
             for cell in cells:
+                progress(f"turn {turn + 1} of {turns}: {cell.strategy}, {cell.infer_ms} ms")
                 await cell.turn(world, range(turn * at_once, (turn + 1) * at_once))
     return cells
 
@@ -51,25 +53,18 @@ def report(cells: list[Cell]) -> dict[str, Any]:
 
 def show(document: dict[str, Any], console: Console) -> None:
     """The table."""
-    table = Table(title="arm-lift at 50 Hz in realtime, chunks of 16")
-    for heading in (
-        "strategy",
-        "inference, ms",
-        "success",
-        "executed, Hz",
-        "starved",
-        "stale",
-        "seam, rad",
-        "age, ticks",
-    ):
-        table.add_column(heading, justify="left" if heading == "strategy" else "right")
+    made = table(
+        "arm-lift at 50 Hz in realtime, chunks of 16",
+        words=("strategy",),
+        numbers=("inference\nms", "success", "executed\nHz", "starved", "stale", "seam\nrad", "age\nticks"),
+    )
     before = None
     for row in document["rows"]:
         if before not in (None, row["strategy"]):
-            table.add_section()
+            made.add_section()
         before = row["strategy"]
         age = row["action_age_ticks"]
-        table.add_row(
+        made.add_row(
             row["strategy"],
             str(row["infer_ms"]),
             f"{row['successes']} of {row['episodes']}",
@@ -79,7 +74,7 @@ def show(document: dict[str, Any], console: Console) -> None:
             "" if row["seam_max"] is None else f"{row['seam_max']:.3f}",
             "" if age is None else f"{age['p50']} to {age['max']}",
         )
-    console.print(table)
+    print_table(console, made)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,14 +6,15 @@ import argparse
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hudsim.bench.jitter.cell import Cell
 from hudsim.bench.jitter.loads import LOADS
 from hudsim.bench.jitter.picture import draw
 from hudsim.bench.shared.document import deliver, head
 from hudsim.bench.shared.options import numbers, options
+from hudsim.bench.shared.progress import progress
 from hudsim.bench.shared.series import series
+from hudsim.bench.shared.tables import print_table, table
 from hudsim.loop import run
 
 __all__ = ["main"]
@@ -24,8 +25,9 @@ _QUICK_RATES, _QUICK_TURNS, _QUICK_SECONDS = [100], 1, 0.3
 
 async def _measure(rates: list[int], loads: list[str], turns: int, seconds: float) -> list[Cell]:
     cells = [Cell(rate, load) for rate in rates for load in loads]
-    for _ in range(turns):
+    for turn in range(turns):
         for cell in cells:
+            progress(f"turn {turn + 1} of {turns}: {cell.rate_hz} Hz, {cell.load}")
             await cell.turn(seconds)
     return cells
 
@@ -44,13 +46,15 @@ def report(cells: list[Cell]) -> dict[str, Any]:
 
 def show(document: dict[str, Any], console: Console) -> None:
     """The table."""
-    table = Table(title="lateness of ticks, µs: by the world's record, and of their arrival at the agent")
-    table.add_column("load")
-    for heading in ("Hz", "late p50", "p99", "max", "arrival p50", "p99", "max", "ticks", "missed", "starved"):
-        table.add_column(heading, justify="right")
+    times = ("\np50\nµs", "\np99\nµs", "\nmax\nµs")
+    made = table(
+        "lateness of ticks: by the world's record, and of their arrival at the agent",
+        words=("load",),
+        numbers=("Hz", f"late{times[0]}", *times[1:], f"arrival{times[0]}", *times[1:], "ticks", "missed", "starved"),
+    )
     for row in sorted(document["rows"], key=lambda row: list(LOADS).index(row["load"])):
         late, arrival = row["late_us"], row["arrival_us"]
-        table.add_row(
+        made.add_row(
             row["load"],
             str(row["rate_hz"]),
             *(f"{values[q]:.0f}" for values in (late, arrival) for q in ("p50", "p99", "max")),
@@ -58,7 +62,7 @@ def show(document: dict[str, Any], console: Console) -> None:
             f"{row['missed_share']:.2%}",
             str(row["starved"]),
         )
-    console.print(table)
+    print_table(console, made)
     for load in dict.fromkeys(row["load"] for row in document["rows"]):
         console.print(f"{load}: {LOADS[load]}", markup=False)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hudsim.bench.shared.document import heading
-from hudsim.bench.shared.pictures import COLOURS, legend, panels, tail
+from hudsim.bench.shared.pictures import COLOURS, legend, panels, tail, tails
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,9 +29,8 @@ def draw(document: dict[str, Any]) -> Figure:
         for load, colour in zip(loads, COLOURS, strict=False):
             late = np.concatenate(found[f"{rate} Hz · {load} · late"]) / 1e3
             tail(ax, np.maximum(late, 1e-4), color=colour, label=load)
-        ax.set_xscale("log")
-        ax.set_xlabel("step began after its deadline, ms", fontsize=8)
         ax.set_title(f"{rate} Hz", fontsize=9)
+    tails(axes[:-1], "step began after its deadline, ms")
     legend(figure, axes[0])
     rate = _OVER_TIME_HZ if _OVER_TIME_HZ in rates else rates[0]
     for load, colour in zip(loads, COLOURS, strict=False):

@@ -8,14 +8,14 @@ import sys
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hudsim.bench.latency.payload import CONTENTS, PAYLOADS
 from hudsim.bench.latency.picture import draw
 from hudsim.bench.latency.system import FLOOR, OWN, PEERS, Row, System, measure
-from hudsim.bench.shared.document import deliver, head
+from hudsim.bench.shared.document import deliver, head, packages
 from hudsim.bench.shared.options import options
 from hudsim.bench.shared.series import series
+from hudsim.bench.shared.tables import print_table, table
 
 __all__ = ["main"]
 
@@ -33,7 +33,10 @@ def report(rows: list[Row], content: str) -> dict[str, Any]:
         row["ratio"] = round(row["us"]["p50"] / floors[row["payload"]], 2)
     document["series"] = [
         series(
-            f"{row.payload}, {content} · {row.system}", ([ns / 1e3 for ns in turn] for turn in row.turns_ns), unit="us"
+            f"{row.payload}, {content} · {row.system}",
+            ([ns / 1e3 for ns in turn] for turn in row.turns_ns),
+            unit="us",
+            judged=row.judged,
         )
         for row in rows
     ]
@@ -41,28 +44,32 @@ def report(rows: list[Row], content: str) -> dict[str, Any]:
 
 
 def show(document: dict[str, Any], console: Console) -> None:
-    """The table."""
-    table = Table(title=f"action → next observation, µs ({document['content']}); CPU µs and KB a tick")
-    numbers = ("p50", "p90", "p99", "p99.9", "max")
-    for heading in ("payload", "system"):
-        table.add_column(heading, no_wrap=True)
-    for heading in (*numbers, "× floor", "trips", "client", "server", "socket", "memory"):
-        table.add_column(heading, justify="right")
-    before = None
-    for row in document["rows"]:
-        if before not in (None, row["payload"]):
-            table.add_section()
-        before = row["payload"]
-        table.add_row(
-            row["payload"],
-            row["system"],
-            *("" if row["us"][q] is None else f"{row['us'][q]:.0f}" for q in numbers),
-            f"{row['ratio']:.2f}",
-            str(row["trips"]),
-            *(f"{row[name]:.0f}" for name in ("client_cpu_us", "server_cpu_us")),
-            *(f"{row[name] / 1e3:.1f}" for name in ("socket_bytes", "memory_bytes")),
-        )
-    console.print(table)
+    """The tables: the times, and what they cost."""
+    peers = {row["system"]: row["versions"] for row in document["rows"] if row["system"] in PEERS}
+    for name, versions in peers.items():
+        console.print(f"{name}: {packages(versions)}", markup=False)
+    quantiles = ("p50", "p90", "p99", "p99.9", "max")
+    times = table(
+        f"action → next observation, µs ({document['content']})",
+        words=("payload", "system"),
+        numbers=(*(f"{q}\nµs" for q in quantiles), "× floor", "trips"),
+    )
+    costs = table(
+        "of a tick: CPU time, and what crossed",
+        words=("payload", "system"),
+        numbers=("client\nµs", "server\nµs", "socket\nKB", "memory\nKB"),
+    )
+    for payload in dict.fromkeys(row["payload"] for row in document["rows"]):
+        for row in (row for row in document["rows"] if row["payload"] == payload):
+            taken = ("" if row["us"][q] is None else f"{row['us'][q]:.0f}" for q in quantiles)
+            times.add_row(payload, row["system"], *taken, f"{row['ratio']:.2f}", str(row["trips"]))
+            cpu = (f"{row[name]:.0f}" for name in ("client_cpu_us", "server_cpu_us"))
+            crossed = (f"{row[name] / 1e3:.1f}" for name in ("socket_bytes", "memory_bytes"))
+            costs.add_row(payload, row["system"], *cpu, *crossed)
+        times.add_section()
+        costs.add_section()
+    print_table(console, times)
+    print_table(console, costs)
 
 
 def _peer(words: str) -> System:

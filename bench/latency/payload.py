@@ -54,7 +54,7 @@ PAYLOADS = {
     "2x224": Payload(2, 224, 224),
     "2x480": Payload(2, 480, 480),
     "4x640x480": Payload(4, 480, 640),
-    "8 slots, 2x224": Payload(2, 224, 224, slots=8),
+    "8x2x224": Payload(2, 224, 224, slots=8),
 }
 
 

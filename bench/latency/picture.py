@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hudsim.bench.shared.document import heading
-from hudsim.bench.shared.pictures import COLOURS, legend, panels, tail
+from hudsim.bench.shared.pictures import COLOURS, legend, panels, tail, tails
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,8 +25,7 @@ def draw(document: dict[str, Any]) -> Figure:
             if row["payload"] == payload:
                 colour = COLOURS[systems.index(row["system"])]
                 tail(ax, np.concatenate(measured["turns"]) / 1e3, color=colour, label=row["system"])
-        ax.set_xscale("log")
-        ax.set_xlabel("ms", fontsize=8)
         ax.set_title(payload, fontsize=9)
+    tails(axes, "ms")
     legend(figure, axes[0])
     return figure

@@ -12,7 +12,9 @@ from typing import Any
 
 from hudsim.bench.latency.payload import PAYLOADS
 from hudsim.bench.shared.asked import Asked
+from hudsim.bench.shared.progress import progress
 from hudsim.bench.shared.series import quantiles
+from hudsim.errors import UsageError
 
 __all__ = ["FLOOR", "OWN", "PEERS", "Row", "System", "measure"]
 
@@ -33,6 +35,8 @@ OWN = {
 PEERS = {"openpi-client": "openpi_peer.py", "hud": "hud_peer.py"}
 """Name → file of those that need an interpreter of their own."""
 
+_INSTALLED = {"openpi-client": "openpi-client typing_extensions", "hud": "'hud[robot]'"}
+
 
 @dataclass(frozen=True)
 class System:
@@ -45,6 +49,15 @@ class System:
     def start(self) -> Asked:
         """Its process, which opens it when it is asked."""
         return Asked(self.name, [self.python, str(_SYSTEMS / "play.py"), str(_SYSTEMS / self.file)])
+
+    def check(self, said: dict[str, Any]) -> None:
+        """Raise :class:`~hudsim.errors.UsageError` if its process ``said`` that a module is missing."""
+        if (missing := said.get("missing")) is None:
+            return
+        wanted = _INSTALLED.get(self.name, "'hudsim[bench]'")
+        raise UsageError(
+            f"{self.name}: {self.python} has no module {missing}; to install it: {self.python} -m pip install {wanted}"
+        )
 
 
 @dataclass
@@ -75,6 +88,11 @@ class Row:
         self.socket_bytes += turn["socket_bytes"]
 
     @property
+    def judged(self) -> bool:
+        """Whether it is hudsim's own, neither floor nor peer."""
+        return self.system.startswith("hudsim")
+
+    @property
     def memory_bytes(self) -> int:
         """A tick's. That they came this way, the system has made sure of."""
         return PAYLOADS[self.payload].image_bytes if self.system.endswith("shm") else 0
@@ -95,14 +113,18 @@ class Row:
 
 
 def measure(payload: str, systems: Sequence[System], turns: int, content: str) -> list[Row]:
-    """Each system's turns, in an order that is drawn anew for each round."""
+    """Each system's turns, in an order that is drawn anew for each round.
+
+    Raises :class:`~hudsim.errors.UsageError` for a peer that its interpreter does not have.
+    """
+    progress(f"{payload}: {turns} turns of each of {len(systems)} systems")
     rng = random.Random(0)  # noqa: S311 - nobody is to guess it
     with TemporaryDirectory(prefix="hudsim-bench-") as folder, ExitStack() as stack:
         opening = PAYLOADS[payload].write(Path(folder) / "arrays.npz", content)
         playing = []
         for system in systems:
             asked = stack.enter_context(system.start())
-            said = asked.ask({"payload": opening})
+            system.check(said := asked.ask({"payload": opening}))
             playing.append((asked, Row(system.name, payload, {"python": said["python"], **said["versions"]})))
         for _ in range(turns):
             for asked, row in rng.sample(playing, len(playing)):

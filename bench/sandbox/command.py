@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hudsim.bench.sandbox.rung import PHASES, STAGES, Rung, climb
 from hudsim.bench.shared.document import deliver, head
 from hudsim.bench.shared.options import numbers, options
+from hudsim.bench.shared.progress import progress
+from hudsim.bench.shared.tables import print_table, table
 from hudsim.loop import run
 
 __all__ = ["FIRST_MS", "WARM_MS", "WIDEST_S", "main"]
@@ -27,12 +28,11 @@ _QUICK_LADDER, _QUICK_CREATES = (1, 4), 4
 _WIDEST = 256
 
 
-async def _measure(ladder: list[int], creates: int, console: Console | None) -> list[Rung]:
+async def _measure(ladder: list[int], creates: int) -> list[Rung]:
     rungs = []
     for width in ladder:
         rungs.append(rung := await climb(width, creates))
-        if console is not None:
-            console.print(f"{width} at once: {rung.creates} made, {sum(rung.failures.values())} failed")
+        progress(f"{width} at once: {rung.creates} made, {sum(rung.failures.values())} failed")
     return rungs
 
 
@@ -62,26 +62,29 @@ def _limits(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def show(document: dict[str, Any], console: Console) -> None:
     """The tables."""
-    table = Table(title=f"{document['creates']} workspaces of {document['user']}: ms")
-    for heading in ("at once", "", "p50", "p95", "p99", "max"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    times = table(
+        f"{document['creates']} workspaces of {document['user']}: ms",
+        words=("at once", ""),
+        numbers=("p50\nms", "p95\nms", "p99\nms", "max\nms"),
+    )
     for rung in document["rungs"]:
         for phase in (*PHASES[:2], *STAGES, *PHASES[2:]):
             if (ms := rung["ms"].get(phase)) is not None:
                 width = str(rung["width"]) if phase == PHASES[0] else ""
                 name = f"  {phase}" if phase in STAGES else phase
-                table.add_row(width, name, *(f"{ms[q]:.1f}" for q in ("p50", "p95", "p99", "max")))
-        table.add_section()
-    console.print(table)
-    table = Table(title="and")
-    for heading in ("at once", "made", "failed", "left", "memory, MiB", "loop late, ms: p99", "max"):
-        table.add_column(heading, justify="right")
+                times.add_row(width, name, *(f"{ms[q]:.1f}" for q in ("p50", "p95", "p99", "max")))
+        times.add_section()
+    print_table(console, times)
+    rest = table(
+        "and",
+        numbers=("at once", "made", "failed", "left", "memory\nMiB", "loop late\np99 ms", "\nmax ms"),
+    )
     for rung in document["rungs"]:
         left = ", ".join(f"{count} {what}" for what, count in rung["left"].items() if count) or "nothing"
         failed, stall = sum(rung["failures"].values()), rung["stall_ms"]
         late = (f"{stall.get('p99', 0):.0f}", f"{stall.get('max', 0):.0f}")
-        table.add_row(str(rung["width"]), str(rung["creates"]), str(failed), left, f"{rung['memory_mib']:.0f}", *late)
-    console.print(table)
+        rest.add_row(str(rung["width"]), str(rung["creates"]), str(failed), left, f"{rung['memory_mib']:.0f}", *late)
+    print_table(console, rest)
     for rung in document["rungs"]:
         for words, count in rung["failures"].items():
             console.print(f"{rung['width']} at once: {count} × {words}", markup=False)
@@ -100,6 +103,6 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     ladder = asked.ladder or list(_QUICK_LADDER if asked.quick else _LADDER)
     creates = asked.creates or (_QUICK_CREATES if asked.quick else _CREATES)
-    rungs = run(_measure(ladder, creates, None if asked.json else Console(stderr=True)))
+    rungs = run(_measure(ladder, creates))
     deliver(report(rungs), asked, show)
     return int(not all(rung.well for rung in rungs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hudsim.bench.scale.picture import draw
 from hudsim.bench.scale.rung import LIMIT, Pace, Rung, climb, throughput
@@ -13,6 +12,7 @@ from hudsim.bench.scale.worlds import RATE_HZ, WORLDS
 from hudsim.bench.shared.document import cores, deliver, head
 from hudsim.bench.shared.options import numbers, options
 from hudsim.bench.shared.series import series
+from hudsim.bench.shared.tables import print_table, table
 
 __all__ = ["main"]
 
@@ -55,24 +55,26 @@ def report(rungs: list[Rung], paces: list[Pace]) -> dict[str, Any]:
 
 def show(document: dict[str, Any], console: Console) -> None:
     """The tables."""
-    table = Table(title=f"worlds at {document['rate_hz']:g} Hz, each with an agent")
-    for heading in ("world", "processes", "worlds", "worst", "missed", "starved", "skipped", "late p50, µs", "p99"):
-        table.add_column(heading, justify="left" if heading == "world" else "right")
+    rungs = table(
+        f"worlds at {document['rate_hz']:g} Hz, each with an agent",
+        words=("world",),
+        numbers=("processes", "worlds", "worst", "missed", "starved", "skipped", "late\np50\nµs", "\np99\nµs"),
+    )
     for rung in document["rungs"]:
         late = rung["late_us"] or {"p50": float("nan"), "p99": float("nan")}
         shares = (f"{rung[name]:.2%}" for name in ("worst_share", "missed_share", "starved_share", "skipped_share"))
         counts = (str(rung["processes"]), str(rung["worlds"]))
-        table.add_row(rung["world"], *counts, *shares, f"{late['p50']:.0f}", f"{late['p99']:.0f}")
-    console.print(table)
+        rungs.add_row(rung["world"], *counts, *shares, f"{late['p50']:.0f}", f"{late['p99']:.0f}")
+    print_table(console, rungs)
     for most in document["served"]:
         of = "1 process" if most["processes"] == 1 else f"{most['processes']} processes"
         console.print(f"{most['world']}: {most['worlds']} worlds on {of} with less than {document['limit']:.0%} missed")
-    table = Table(title="lockstep: steps a second, all worlds together")
-    for heading in ("world", "processes", "worlds", "steps/s"):
-        table.add_column(heading, justify="left" if heading == "world" else "right")
+    paces = table(
+        "lockstep: steps a second, all worlds together", words=("world",), numbers=("processes", "worlds", "steps/s")
+    )
     for pace in document["paces"]:
-        table.add_row(pace["world"], str(pace["processes"]), str(pace["worlds"]), str(pace["steps_per_s"]))
-    console.print(table)
+        paces.add_row(pace["world"], str(pace["processes"]), str(pace["worlds"]), str(pace["steps_per_s"]))
+    print_table(console, paces)
 
 
 def main(arguments: list[str] | None = None) -> int:

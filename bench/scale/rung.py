@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudsim.bench.shared.asked import Asked
+from hudsim.bench.shared.progress import progress
 from hudsim.robot.cadence import Cadence
 
 __all__ = ["LIMIT", "Pace", "Rung", "climb", "throughput"]
@@ -87,6 +88,7 @@ def climb(world: str, processes: int, highest: int, seconds: float) -> list[Rung
 
 def throughput(world: str, processes: int, slots: int, turns: int, seconds: float) -> Pace:
     """In lockstep, ``slots`` worlds in each of the processes."""
+    progress(f"{world}, lockstep, worlds: {processes * slots}, processes: {processes}")
     with ExitStack() as stack:
         crews, _ = _crews(stack, world, processes, slots, "lockstep")
         paces = [sum(answer["steps_per_s"] for answer in _all(crews, {"seconds": seconds})) for _ in range(turns + 1)]
@@ -100,6 +102,7 @@ def _rung(world: str, processes: int, slots: int, seconds: float) -> Rung:
 
 
 def _try(world: str, processes: int, slots: int, seconds: float) -> Rung:
+    progress(f"{world}, realtime, worlds: {processes * slots}, processes: {processes}")
     with ExitStack() as stack:
         crews, transport = _crews(stack, world, processes, slots, "realtime")
         answers = _all(crews, {"seconds": seconds})

@@ -19,7 +19,7 @@ from hudsim import __version__
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Draw", "cores", "deliver", "head", "heading"]
+__all__ = ["Draw", "cores", "deliver", "head", "heading", "packages", "screen"]
 
 Draw = Callable[[dict[str, Any]], "Figure"]
 """Makes a document's picture; called only where matplotlib is installed."""
@@ -42,7 +42,18 @@ def head(bench: str, packages: Iterable[str] = ()) -> dict[str, Any]:
 
 def heading(document: dict[str, Any]) -> str:
     """A line about the machine, for above a table."""
-    return f"{document['machine']}, load {document['load']:g} at the start, Python {document['python']}"
+    quick = ", quick: its numbers say little" if document.get("quick") else ""
+    return f"{document['machine']}, load {document['load']:g} at the start, Python {document['python']}{quick}"
+
+
+def packages(versions: dict[str, str]) -> str:
+    """``versions`` in words."""
+    return ", ".join(f"{name} {number}" for name, number in versions.items())
+
+
+def screen() -> Console:
+    """Stdout, without colours of rich's own choice."""
+    return Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
 
 
 def cores() -> int:
@@ -58,14 +69,17 @@ def deliver(
 ) -> None:
     """Print the document as ``--json`` asks, and keep it in the folder of ``--out`` with its picture.
 
-    Without matplotlib there is no picture, and stderr says so.
+    That of a ``--quick`` run says so (``"quick": true``). Without matplotlib there is no picture, and stderr says so.
     """
+    if options.quick:
+        document["quick"] = True
     words = json.dumps(document, indent=None if "series" in document else 1)
     if options.json:
         print(words)
     else:
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+        console = screen()
         console.print(heading(document), markup=False)
+        console.print(f"hudsim {document['hudsim']}, {packages(document['versions'])}", markup=False)
         show(document, console)
     if options.out is None:
         return

@@ -14,14 +14,20 @@ _FEWEST = {0.999: 2000}  # samples; below that it is hardly another thing than t
 
 
 def series(
-    name: str, turns: Iterable[Sequence[float]], *, unit: str, better: Literal["lower", "higher"] = "lower"
+    name: str,
+    turns: Iterable[Sequence[float]],
+    *,
+    unit: str,
+    better: Literal["lower", "higher"] = "lower",
+    judged: bool = True,
 ) -> dict[str, Any]:
     """As JSON. A turn is what was measured without a break: samples of one turn are alike, turns differ.
 
-    ``hudsim bench compare`` matches series by their names.
+    ``hudsim bench compare`` matches series by their names, and fails for none that is not ``judged``: a floor's or a
+    peer's.
     """
     kept = [[round(float(sample), 2) for sample in turn] for turn in turns if len(turn)]
-    return {"name": name, "unit": unit, "better": better, "turns": kept}
+    return {"name": name, "unit": unit, "better": better, "judged": judged, "turns": kept}
 
 
 def quantiles(samples: Sequence[float]) -> dict[str, float | None]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hudsim.bench.batching import MODELS, SYSTEMS, Mlp, Priced
+from hudsim.bench.batching import MODELS, SYSTEMS, Mlp, Priced, draw
+from tests.bench.pictures import drawn
 
 pytestmark = pytest.mark.xdist_group("bench-batching")  # one measurement for all of them
 
@@ -67,6 +68,10 @@ def test_one_by_one_no_call_is_shared_and_the_floor_shares_all(document: dict[st
 def test_batched_agents_share_calls(document: dict[str, Any]) -> None:
     shared = [row["rows_per_call"] for row in document["rows"] if row["system"] == "batched" and row["agents"] == 3]
     assert max(shared) > 1
+
+
+def test_its_picture_shows_something(document: dict[str, Any]) -> None:
+    assert drawn(draw, document) > 20
 
 
 def test_its_models_give_a_chunk_a_row() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hudsim.bench.compare import compare, ratio
+from hudsim.bench.compare import compare, only, ratio, unlike
 from hudsim.bench.shared.series import quantiles, series
 from hudsim.errors import UsageError
 from tests.cli.command import hudsim
@@ -66,10 +66,54 @@ def test_only_what_is_worse_beyond_doubt_fails() -> None:
     assert not unsure.fails(1.2)
 
 
-def test_one_turn_has_no_interval_and_fails_by_what_was_measured() -> None:
+def test_one_turn_has_no_interval_and_does_not_fail() -> None:
     found = ratio("trip", [[1.0, 1.0]], [[2.0, 2.0]], 0.5)
     assert (found.value, found.low, found.high) == (2.0, None, None)
-    assert found.fails(1.2)
+    assert not found.fails(1.2)
+
+
+def test_a_floor_that_became_slower_is_shown_and_does_not_fail() -> None:
+    before, after = (document(series("tcp", turns(level), unit="us", judged=False)) for level in (100.0, 200.0))
+    for found in compare(before, after):
+        assert found.low is not None
+        assert found.low > 1.2
+        assert not found.fails(1.2)
+
+
+def test_what_one_document_alone_has_is_named() -> None:
+    one, other = (document(*(series(name, [[1.0]], unit="us") for name in names)) for names in ("ab", "bcd"))
+    assert only(one, other) == ["a"]
+    assert only(other, one) == ["c", "d"]
+
+
+def test_another_machine_other_versions_and_a_quick_run_are_told() -> None:
+    one = {"machine": "X", "python": "3.12.1", "versions": {"numpy": "2.1", "mujoco": "3"}}
+    other = {"machine": "Y", "python": "3.12.1", "versions": {"numpy": "2.2"}, "quick": True}
+    assert unlike(one, one) == []
+    assert unlike(one, other) == [
+        "the machine differs: X and Y",
+        "numpy differs: 2.1 and 2.2",
+        "B is of a quick run, whose numbers say little",
+    ]
+
+
+def test_what_it_prints_for_people(tmp_path: Path) -> None:
+    about = {"hudsim": "1.0", "machine": "X, 4 cores", "load": 0.5, "versions": {"numpy": "2.1"}}
+    floor = series("a floor", turns(1.0), unit="us", judged=False)
+    for name, own, more in (("a", "gone", about), ("b", "new", about | {"machine": "Y"})):
+        measured = document(floor, series("trip", [[1.0]], unit="us"), series(own, [[1.0]], unit="us"))
+        (tmp_path / f"{name}.json").write_text(json.dumps(measured | more))
+    done = hudsim("bench", "compare", "a.json", "b.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "A: a.json, hudsim 1.0, numpy 2.1, X, 4 cores, load 0.5, 1502 samples",
+        "warning: the machine differs: X, 4 cores and Y",
+        "one turn",
+        "not judged",
+        "only in A: gone",
+        "only in B: new",
+    ):
+        assert words in done.stdout
 
 
 def test_the_99th_percentile_is_compared_where_there_are_samples_enough() -> None:
@@ -100,7 +144,7 @@ def test_the_command_exits_with_1_if_something_became_worse(tmp_path: Path, afte
         (tmp_path / f"{name}.json").write_text(words)
     done = hudsim("bench", "compare", "a.json", "b.json", "--json", cwd=tmp_path)
     assert done.returncode == code, done.stderr
-    assert [one["fails"] for one in json.loads(done.stdout)] == [bool(code)] * 2
+    assert [one["fails"] for one in json.loads(done.stdout)["ratios"]] == [bool(code)] * 2
 
 
 def test_a_file_that_is_no_document_is_a_usage_error(tmp_path: Path) -> None:

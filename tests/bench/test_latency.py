@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from hudsim.bench.latency.command import show
 from hudsim.bench.latency.payload import PAYLOADS, Payload
 from hudsim.bench.latency.picture import draw
 from tests.bench.pictures import drawn
@@ -36,6 +40,30 @@ def test_every_system_has_its_row_on_every_payload(document: dict[str, Any]) -> 
     rows = [(row["payload"], row["system"]) for row in document["rows"]]
     assert rows == [(payload, system) for payload in ("state", "2x224") for system in SYSTEMS]
     assert [one["name"] for one in document["series"]] == [f"{payload}, camera · {system}" for payload, system in rows]
+
+
+def test_hudsims_own_rows_alone_are_judged_and_a_quick_run_says_that_it_is_one(document: dict[str, Any]) -> None:
+    judged = [row["system"] for row, one in zip(document["rows"], document["series"], strict=True) if one["judged"]]
+    assert judged == ["hudsim, socket", "hudsim, shm"] * 2
+    assert document["quick"] is True
+
+
+def test_its_tables_are_whole_and_fit_80_columns(document: dict[str, Any]) -> None:
+    wide = [{**row, "us": dict.fromkeys(row["us"], 12345.0)} for row in document["rows"]]
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    show({**document, "rows": wide}, console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert printed.count("12345") == 5 * len(wide)
+    assert "…" not in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_a_peer_that_is_not_installed_is_one_line_that_says_what_to_install() -> None:
+    done = hudsim("bench", "latency", "--quick", "--payload", "state", "--peer", f"hud={sys.executable}")
+    assert done.returncode == 2
+    assert f"{sys.executable} -m pip install 'hud[robot]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "state: 3 turns of each of 5 systems" in done.stderr, "what it is at"
 
 
 def test_a_row_is_its_turns(document: dict[str, Any]) -> None:
@@ -112,3 +140,19 @@ def test_noise_does_not_compress_and_shades_do(tmp_path: Path) -> None:
 
 def test_its_picture_shows_something(document: dict[str, Any]) -> None:
     assert drawn(draw, document) > 20
+
+
+def test_the_panels_of_its_picture_share_an_axis_whose_labels_stand_apart(document: dict[str, Any]) -> None:
+    pytest.importorskip("matplotlib")
+    for slowest in (1.0, 30.0, 300.0):
+        turns = [[slowest * sample for sample in turn] for turn in document["series"][-1]["turns"]]
+        last = {**document["series"][-1], "turns": turns}
+        figure = draw({**document, "series": [*document["series"][:-1], last]})
+        figure.savefig(io.BytesIO(), dpi=100)
+        assert len({ax.get_xlim() for ax in figure.axes}) == 1
+        for ax in figure.axes:
+            low, high = ax.get_xlim()
+            ticks = [tick for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+            boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: box.x0)
+            assert len(boxes) >= 2
+            assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

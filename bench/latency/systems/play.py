@@ -126,15 +126,22 @@ async def _play(
 
 
 def main() -> None:
-    """Serve the questions on stdin until they end. What the system itself prints goes to stderr."""
+    """Serve the questions on stdin until they end. What the system itself prints goes to stderr.
+
+    Under an interpreter that lacks the system, all there is to say is ``{"missing": MODULE}``.
+    """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
     def say(answer: dict[str, Any]) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
-    system = runpy.run_path(sys.argv[1], run_name="system")
     if not (line := sys.stdin.readline()):
+        return
+    try:
+        system = runpy.run_path(sys.argv[1], run_name="system")
+    except ModuleNotFoundError as error:
+        say({"missing": error.name})
         return
     with _serving(sys.argv[1]) as serve, asyncio.Runner(loop_factory=system.get("new_event_loop")) as runner:
         runner.run(_play(system, json.loads(line)["payload"], serve, say))
