@@ -13,9 +13,10 @@ from pathlib import Path
 
 from hudsim.coding.limits import Limits
 
-__all__ = ["Controllers", "Group", "join", "remove_groups"]
+__all__ = ["Controllers", "Group", "join", "ran_ns", "remove_groups"]
 
 _PATIENCE_S = 2.0
+_NAMES = {"memory", "pids", "cpu", "cpuacct"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Controllers:
     version
         1, 2, or None: nowhere, or not both of ``memory`` and ``pids``.
     folders
-        By controller (``memory``, ``pids``, ``cpu``) the group below which they are made; the same one in version 2.
+        By controller (:data:`_NAMES`) the group below which they are made; the same one in version 2.
     """
 
     version: int | None
@@ -47,7 +48,7 @@ class Controllers:
                     return cls(2, {"memory": base, "pids": base})
         folders = {}
         for _, names, path in own:
-            for name in {"memory", "pids", "cpu"} & set(names.split(",")):
+            for name in _NAMES & set(names.split(",")):
                 if name in mounts and _may_make(base := _below(*mounts[name], path)):
                     folders[name] = base
         return cls(1, folders) if {"memory", "pids"} <= set(folders) else cls(None, {})
@@ -109,6 +110,18 @@ def join(folders: Iterable[Path], pids: Iterable[int]) -> None:
             _write(folder / "cgroup.procs", pid)
 
 
+def ran_ns(folders: Iterable[Path]) -> int | None:
+    """How long all that ever was in a sandbox's groups ran, the dead included [ns]. None: none of them counts it."""
+    for folder in folders:
+        with contextlib.suppress(FileNotFoundError):
+            return int((folder / "cpuacct.usage").read_text())
+        with contextlib.suppress(FileNotFoundError):
+            for line in (folder / "cpu.stat").read_text().splitlines():
+                if line.startswith("usage_usec "):  # version 2 alone has it, whatever is enabled
+                    return int(line.split()[1]) * 1000
+    return None
+
+
 def remove_groups(folders: Sequence[Path]) -> None:
     """Kill what is in these groups, and remove them. Those that are not there are left out."""
     until_s = time.monotonic() + _PATIENCE_S
@@ -148,7 +161,7 @@ def _mounts() -> dict[str, tuple[Path, str]]:
         if kind == "cgroup2":
             found[""] = (Path(where), root)
         elif kind == "cgroup":
-            found.update(dict.fromkeys({"memory", "pids", "cpu"} & set(options.split(",")), (Path(where), root)))
+            found.update(dict.fromkeys(_NAMES & set(options.split(",")), (Path(where), root)))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from hudsim.coding.tree import Shuns, remove_tree, walk_tree
 
-__all__ = ["Frozen", "freeze_tree"]
+__all__ = ["Frozen", "freeze_tree", "is_no_room"]
 
 MIB = 1 << 20
 _PIECE = 1 << 20
@@ -28,7 +29,7 @@ class Frozen:
     files
         The copied files, as paths from there.
     skipped
-        What was left out: (path, why).
+        What was left out: (path, why); the first thousand.
     size
         Bytes copied.
     """
@@ -37,6 +38,13 @@ class Frozen:
     files: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     size: int = 0
+
+    def skip(self, path: str, why: str) -> None:
+        """Note what was left out, within bounds."""
+        if len(self.skipped) < _MOST_SKIPPED:
+            self.skipped.append((path, why))
+        elif len(self.skipped) == _MOST_SKIPPED:
+            self.skipped.append(("…", "more was left out"))
 
     def close(self) -> None:
         """Remove the copy. Idempotent."""
@@ -48,45 +56,68 @@ def freeze_tree(root: Path, folder: Path, patterns: Sequence[str], *, most_files
 
     Links are not followed, nothing but files is opened, and all files are readable by all afterwards. What tools fill
     (``.git``, ``node_modules``, ``__pycache__``, ``.venv`` and other virtual environments) is left out, unless a
-    pattern names that folder (``.git/**``).
+    pattern names that folder (``.git/**``). Of too many files those nearest to the top are taken.
+
+    ``root`` must be at rest. Raises :class:`OSError` if the host's disk is full; nothing is left of the copy then.
     """
     frozen = Frozen(folder)
-    wanted = [_pattern(pattern) for pattern in patterns]
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for parent, name, path, about in walk_tree(root, shuns=_shuns_tools(patterns, frozen.skipped)):
-        if stat.S_ISDIR(about.st_mode):
-            if path.count("/") == _DEEPEST:
-                frozen.skipped.append((path, f"a folder within {_DEEPEST} others"))
-            continue
-        if not any(pattern.fullmatch(path) for pattern in wanted):
-            continue
-        if not stat.S_ISREG(about.st_mode):
-            frozen.skipped.append((path, _KINDS.get(stat.S_IFMT(about.st_mode), "a device")))
-        elif frozen.size + about.st_size > most_bytes:
-            frozen.skipped.append((path, f"more than {most_bytes:,} bytes"))
-        elif len(frozen.files) >= most_files:
-            frozen.skipped.append((path, f"more than {most_files:,} files"))
-        else:
-            try:
-                frozen.size += _copy(parent, name, folder / path, about)
-            except OSError as error:
-                frozen.skipped.append((path, error.strerror or str(error)))
-            else:
-                frozen.files.append(path)
-        if len(frozen.skipped) > _MOST_SKIPPED:
-            frozen.skipped[-1] = ("…", "more was left out")
-            break
+    chosen = _chosen(root, patterns, frozen, most_files=most_files, most_bytes=most_bytes)
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for parent, name, path, about in walk_tree(root, shuns=_shuns_tools(patterns)):
+            if path in chosen:
+                try:
+                    frozen.size += _copy(parent, name, folder / path, about)
+                except OSError as error:
+                    if is_no_room(error):
+                        raise
+                    frozen.skip(path, error.strerror or str(error))
+                else:
+                    frozen.files.append(path)
+    except BaseException:
+        frozen.close()
+        raise
     return frozen
 
 
-def _shuns_tools(patterns: Sequence[str], skipped: list[tuple[str, str]]) -> Shuns:
-    """Of the folders that tools fill those that no pattern names; they are added to ``skipped``."""
+def is_no_room(error: OSError) -> bool:
+    """Whether a disk is full, or what a user may have of it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _chosen(root: Path, patterns: Sequence[str], frozen: Frozen, *, most_files: int, most_bytes: int) -> set[str]:
+    """The files to be copied: where there are too many, those nearest to the top. The rest ``frozen`` has skipped."""
+    wanted = [_pattern(pattern) for pattern in patterns]
+    found = list[tuple[int, str]]()
+    for _, _, path, about in walk_tree(root, shuns=_shuns_tools(patterns, frozen)):
+        if stat.S_ISDIR(about.st_mode):
+            if path.count("/") == _DEEPEST:
+                frozen.skip(path, f"a folder within {_DEEPEST} others")
+        elif any(pattern.fullmatch(path) for pattern in wanted):
+            if stat.S_ISREG(about.st_mode):
+                found.append((about.st_size, path))
+            else:
+                frozen.skip(path, _KINDS.get(stat.S_IFMT(about.st_mode), "a device"))
+    chosen, left = set[str](), most_bytes
+    for size, path in sorted(found, key=lambda one: one[1].count("/")):
+        if size > left:
+            frozen.skip(path, f"more than {most_bytes:,} bytes")
+        elif len(chosen) >= most_files:
+            frozen.skip(path, f"more than {most_files:,} files")
+        else:
+            chosen.add(path)
+            left -= size
+    return chosen
+
+
+def _shuns_tools(patterns: Sequence[str], frozen: Frozen | None = None) -> Shuns:
+    """Of the folders that tools fill those that no pattern names; ``frozen`` has skipped them."""
     named = {part for pattern in patterns for part in pattern.split("/")}
 
     def shuns(parent: int, name: str, path: str) -> bool:
         is_tools = name not in named and _is_tools(parent, name)
-        if is_tools:
-            skipped.append((path, "a folder that tools fill, and no pattern names"))
+        if is_tools and frozen is not None:
+            frozen.skip(path, "a folder that tools fill, and no pattern names")
         return is_tools
 
     return shuns

@@ -28,9 +28,11 @@ _CLOUDS = ("169.254.0.0/16", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"
 """Where clouds tell a machine its credentials."""
 _LOOPBACK = ("127.0.0.0/9", "127.128.0.0/9", "::1")
 """In two halves, so that it stands beside the sandbox's own."""
+_VERSION_S = 5.0
 _UP_S = 20.0
 _STOP_S = 5.0
 _LOOK_S = 0.05
+_INSIDE = "inside "
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,20 @@ class Pasta:
     @classmethod
     @functools.cache
     def found(cls) -> Self | None:
-        """This host's. None: it has none."""
+        """This host's. None: it has none. Raises :class:`~hudsim.errors.SandboxError` for one that does not answer.
+
+        It is asked once, which may take seconds.
+        """
         path = shutil.which("pasta")
         if path is None:
             return None
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
+        asked = [path, "--version"]
+        try:
+            said = subprocess.run(
+                asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_VERSION_S
+            ).stdout
+        except (subprocess.TimeoutExpired, OSError, ValueError) as error:
+            raise SandboxError(f"network=True: pasta does not say which it is: {error}") from None
         return cls(path, said.partition("\n")[0].strip() or "pasta")
 
     @classmethod
@@ -83,6 +94,8 @@ class Pasta:
             except BaseException:
                 await cut(popen)
                 raise
+            finally:
+                await asyncio.to_thread(_reap, said.read())
         return popen
 
     def _command(self, first: int, uid: int | None) -> list[str]:
@@ -100,13 +113,32 @@ class Pasta:
 async def _up(popen: subprocess.Popen[bytes], said: Said) -> None:
     while "up" not in said.text.splitlines():
         if popen.poll() is not None:
-            raise SandboxError(f"network=True: {said.read().strip() or 'pasta has ended'}")
+            lines = [line for line in said.read().splitlines() if not line.startswith(_INSIDE)]
+            raise SandboxError(f"network=True: {' '.join(lines).strip() or 'pasta has ended'}")
         await said.more(_LOOK_S)
+
+
+def _reap(said: str) -> None:
+    """Wait for the helper, an orphan, if it became this process's, which is then the first of a container."""
+    for line in said.splitlines():
+        if line.startswith(_INSIDE):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(int(line.removeprefix(_INSIDE)), 0)
 
 
 async def cut(connection: subprocess.Popen[bytes]) -> None:
     """End a sandbox's network."""
+    own = _children(connection.pid)
     await ended(connection, connection.pid, within_s=_STOP_S)
+    for child in own:  # orphans now, as the helper
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 def own_addresses() -> list[str]:

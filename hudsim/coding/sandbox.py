@@ -52,7 +52,7 @@ class Sandbox(Scope):
     def __init__(self, plan: Plan, *, uid: Uid | None = None, cgroups: Sequence[Path] = ()) -> None:
         self.plan = plan
         self.uid = uid
-        self._cgroups = cgroups
+        self.cgroups = cgroups
         self._popen: subprocess.Popen[bytes] | None = None
         self._connection: subprocess.Popen[bytes] | None = None
         self._wire: HostWire | None = None
@@ -112,7 +112,7 @@ class Sandbox(Scope):
 
     def _rlimits(self) -> dict[str, int]:
         """What groups do not see to, each process is limited in by itself."""
-        return self.plan.limits.rlimits(grouped=bool(self._cgroups), isolated=self.plan.isolated)
+        return self.plan.limits.rlimits(grouped=bool(self.cgroups), isolated=self.plan.isolated)
 
     # Commands -----------------------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Sandbox(Scope):
         with contextlib.ExitStack() as stack:
             data = {path: stack.enter_context(_given(text)).fileno() for path, text in plan.files.items()}
             passed = [theirs.fileno(), info.writer, *data.values()]
-            command = plan.command(theirs.fileno(), info.writer, data=data, uid=uid, cgroups=self._cgroups)
+            command = plan.command(theirs.fileno(), info.writer, data=data, uid=uid, cgroups=self.cgroups)
             self._popen = await spawn(command, passed, said, cwd=None if plan.isolated else plan.cwd)
         theirs.close()  # else its end would not be seen
         self._wire = HostWire(ours, self._receive, self._lost)
@@ -265,9 +265,9 @@ class Sandbox(Scope):
             _refuse_unless_isolated(up)
             self._first = int(json.loads(info.read())["child-pid"])
             if uid is None:  # else it has joined them on its way in
-                join(self._cgroups, [self._popen.pid, self._first])
+                join(self.cgroups, [self._popen.pid, self._first])
             if plan.network is True:
-                self._connection = await Pasta.needed().connect(self._first, uid=uid)
+                self._connection = await (await asyncio.to_thread(Pasta.needed)).connect(self._first, uid=uid)
 
     def _is_up(self) -> bool:
         """With its network: to mend that beside what runs would leave it open for a moment."""
@@ -299,12 +299,16 @@ def _refuse_unless_isolated(up: Mapping[str, Any]) -> None:
 @contextlib.contextmanager
 def _given(data: bytes) -> Iterator[IO[bytes]]:
     """A file with ``data`` to read from: a pipe would have to be fed."""
-    with tempfile.TemporaryFile() if not hasattr(os, "memfd_create") else _memory() as file:
+    with _unnamed() as file:
         file.write(data)
         file.flush()
         file.seek(0)
         yield file
 
 
-def _memory() -> IO[bytes]:
-    return os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "rb+")
+def _unnamed() -> IO[bytes]:
+    """In memory, or where that is not to be had (another system, a filter of system calls) on the disk."""
+    try:
+        return os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "rb+")
+    except (AttributeError, OSError):
+        return tempfile.TemporaryFile()

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from hudsim.coding.processes import Processes
+from hudsim.coding.cgroups import ran_ns
+from hudsim.coding.processes import Processes, spent_ns
 
-__all__ = ["Stopwatch", "Times", "times_of"]
+__all__ = ["Stopwatch", "Times", "Watched", "times_of"]
 
-Times = Mapping[str, tuple[int, int]]
-"""By thread: how long it has run, and how long it could have but for want of a processor [ns]."""
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """
+    ran_ns
+        How long all ran, the dead included [ns].
+    stood_ns
+        By thread that lives: how long it could have run but for want of a processor [ns].
+    """
+
+    ran_ns: int
+    stood_ns: Mapping[str, int]
+
+
+class Watched(Protocol):
+    """As :class:`~hudsim.coding.sandbox.Sandbox`: its first process as the host counts (None: not up); its groups."""
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def cgroups(self) -> Sequence[Path]: ...
 
 
 class Stopwatch:
     """Time in which processes ran, or slept; not that in which they stood in line for a processor.
 
     So what takes its time alone does so beside a hundred others, and what hangs is known as soon, asleep or busy. Who
-    starts hundreds of processes, which stand in line behind each other, gains nothing: some of them run meanwhile.
+    starts hundreds of processes, which stand in line behind each other, gains nothing: some of them run meanwhile, and
+    what ran counts also when it has ended.
 
     read
         Their times now: see :func:`times_of`.
@@ -29,35 +52,55 @@ class Stopwatch:
 
     def __init__(self, read: Callable[[], Times], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock
-        self._times = read()
+        self._times: Times | None = None
+        with contextlib.suppress(OSError):  # for want of a descriptor; until there is one, the clock's time is theirs
+            self._times = read()
         self._began_s = self._at_s = clock()
-        self._had_s = 0.0
+        self._had_s = self._ran_s = 0.0
 
     @property
     def wall_s(self) -> float:
         """Since it was made."""
         return self._clock() - self._began_s
 
+    @property
+    def ran_s(self) -> float:
+        """How long they have run until the last look, on all processors together."""
+        return self._ran_s
+
     def look(self) -> float:
-        """How long they have had [s]. To be asked a few times a second: of what ended meanwhile nothing is known."""
-        now_s, times = self._clock(), self._read()
+        """How long they have had [s]. To be asked a few times a second: who ended meanwhile is not known to have stood.
+
+        What ``read`` raises is raised, and nothing is lost: the next look is at the time since the last one.
+        """
+        times, now_s = self._read(), self._clock()
         passed_s, self._at_s = now_s - self._at_s, now_s
-        before, self._times = self._times, times
-        ran_s, stood_s = (
-            sum(task[which] - before.get(name, (0, 0))[which] for name, task in times.items()) / 1e9 for which in (0, 1)
-        )
+        before, self._times = self._times or times, times
+        stood_s = sum(max(0, stood - before.stood_ns.get(name, 0)) for name, stood in times.stood_ns.items()) / 1e9
+        ran_s = max(0, times.ran_ns - before.ran_ns) / 1e9
+        self._ran_s += ran_s
         self._had_s += max(passed_s - stood_s, min(passed_s, ran_s))
         return self._had_s
 
 
-def times_of(firsts: Iterable[int | None]) -> Times:
-    """Of sandboxes, by their first processes as the host counts (None: it is not up); {} if the kernel does not say."""
-    found: dict[str, tuple[int, int]] = {}
-    for first in firsts:
+def times_of(sandboxes: Iterable[Watched]) -> Times:
+    """Of sandboxes, those that are not up left out; none that stood if the kernel does not say.
+
+    What ran is as their groups count it, or else, without who died unawaited, as their processes do.
+    """
+    ran, stood = 0, dict[str, int]()
+    for sandbox in sandboxes:
+        first = sandbox.pid
         if first is not None:
-            for pid in (first, *Processes.below(first)[0]):
-                with contextlib.suppress(OSError, ValueError):
+            pids = [first, *Processes.below(first)[0]]
+            counted = ran_ns(sandbox.cgroups)
+            ran += spent_ns(pids) if counted is None else counted
+            for pid in pids:
+                with contextlib.suppress(*_GONE):
                     for task in Path(f"/proc/{pid}/task").iterdir():
-                        ran, stood, _ = (task / "schedstat").read_text().split()
-                        found[task.name] = (int(ran), int(stood))
-    return found
+                        stood[task.name] = int((task / "schedstat").read_text().split()[1])
+    return Times(ran, stood)
+
+
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError, IndexError, ValueError)
+"""And not that this process has no descriptor left, which is no news of them."""

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from hudsim.coding.freeze import is_no_room
 from hudsim.coding.place import Place
-from hudsim.coding.tree import remove_tree
-from hudsim.errors import UsageError
+from hudsim.coding.tree import measure, remove_tree
+from hudsim.errors import SandboxError, UsageError
 from hudsim.graders.combine import combine
 from hudsim.graders.grader import Grader
 from hudsim.graders.ground import Copy, Ground, ground, turn
+from hudsim.graders.report import Account
 from hudsim.graders.results import EvaluationResult, SubScore
 from hudsim.graders.suite import Suite, Way, expected_ids
 from hudsim.graders.tally import tally, wanted_ids
@@ -24,6 +26,8 @@ from hudsim.graders.verdict import Verdict
 __all__ = ["PytestGrader"]
 
 _MOST_SKIPPED = 20
+_MUCH = 64 << 20
+"""Bytes: a workspace that holds them answers for a disk that is full when it is to be graded."""
 
 
 class PytestGrader(Grader):
@@ -53,7 +57,8 @@ class PytestGrader(Grader):
     (files of the agent's that were not copied, and why), ``seconds``.
 
     Raises :class:`~hudsim.errors.UsageError` for what cannot be a grade, :class:`~hudsim.errors.SandboxError` if a
-    sandbox cannot be made, or was ended by somebody else than the solution: the run is an error then, and no 0.
+    sandbox cannot be made, or was ended by somebody else than the solution: the run is an error then, and no 0. So is
+    it where the host's disk is full, unless much of that is the workspace's: that is ``resource_limit``.
     """
 
     name = "PytestGrader"
@@ -113,15 +118,22 @@ class PytestGrader(Grader):
         wanted = expected_ids(expected, suite)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        async with _frozen(place, files) as copy, _folder() as folder:
-            roots = tuple(path for path in paths if (copy.folder / path).is_dir()) or (".",)
-            setting = Setting(
-                workspace=place, suite=suite, folder=folder, modules=tuple(modules), roots=roots,
-                packages=tuple(packages), comparable=tuple(comparable), options=tuple(options),
-                timeout_s=cls.default_timeout if timeout is None else timeout,
-            )  # fmt: skip
-            outcomes = await _outcomes(setting, copy)
-            info: dict[str, Any] = {"skipped": [f"{path}: {why}" for path, why in copy.skipped[:_MOST_SKIPPED]]}
+        info: dict[str, Any] = {"skipped": []}
+        try:
+            async with _frozen(place, files) as copy, _folder() as folder:
+                info["skipped"] = [f"{path}: {why}" for path, why in copy.skipped[:_MOST_SKIPPED]]
+                roots = tuple(path for path in paths if (copy.folder / path).is_dir()) or (".",)
+                setting = Setting(
+                    workspace=place, suite=suite, folder=folder, modules=tuple(modules), roots=roots,
+                    packages=tuple(packages), comparable=tuple(comparable), options=tuple(options),
+                    timeout_s=cls.default_timeout if timeout is None else timeout,
+                )  # fmt: skip
+                outcomes = await _outcomes(setting, copy)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            outcome = await asyncio.to_thread(_without_room, place, error)
+            outcomes = dict.fromkeys(suite.ways.values(), outcome)
         leaves = _leaves(suite, wanted, outcomes)
         info |= {"seconds": round(loop.time() - began, 3), "trust": trust_card(suite.ways.values())}
         return _score(cls.name, leaves, outcomes, info, score)
@@ -133,9 +145,21 @@ async def _outcomes(setting: Setting, copy: Copy) -> dict[Way, Outcome]:
         both = bool(setting.suite.of("same"))
         solution = await copied(copy.folder, setting.folder / "solution") if both else copy.folder
         out["separate"] = await run_separate(setting, solution)
+        if both:  # what the solution wrote there must not be in the way of what comes
+            await asyncio.to_thread(remove_tree, solution)
     if setting.suite.of("same"):
         out["same"] = await run_same(setting, copy.folder)
     return out
+
+
+def _without_room(place: Ground, error: OSError) -> Outcome:
+    """The host's disk is full: the agent's doing if so much of it is its own, else nobody's that is graded here."""
+    root: Path = place.room.root
+    is_there = root.stat().st_dev == Place.mine().folder.stat().st_dev
+    taken = measure(root)[0] if is_there else 0
+    if taken < _MUCH:
+        raise SandboxError(f"no room left on this host's disk to grade on: {error}") from None
+    return Outcome(Account(""), limits=[f"disk: {taken:,} bytes of the workspace left no room to grade it ({error})"])
 
 
 def _leaves(suite: Suite, expected: list[str] | None, outcomes: Mapping[Way, Outcome]) -> list[SubScore]:

@@ -72,9 +72,8 @@ class Account:
             message = json.loads(line)
         except (ValueError, RecursionError):
             raise Stray("a line that is no JSON") from None
-        if not isinstance(message, dict) or not hmac.compare_digest(
-            str(message.get("token")).encode(), self.token.encode()
-        ):
+        token = message.get("token") if isinstance(message, dict) else None
+        if not isinstance(token, str) or not hmac.compare_digest(_text(token).encode(), self.token.encode()):
             raise Stray("a line without the runner's token")
         if self.ended or len(self.reports) > 3 * _MOST_TESTS:
             raise Stray("a line after the end")
@@ -83,7 +82,7 @@ class Account:
             self.ready = True
         elif event == "collected" and self.ready and self.ids is None:
             self.ids = [_text(one) for one in _list(message.get("ids"))]
-            self.errors = [(_text(id), _text(why)) for id, why in _list(message.get("errors"))]  # noqa: A001
+            self.errors = [_pair(one) for one in _list(message.get("errors"))]
         elif event == "report" and self.ids is not None:
             self.reports.append(_report(message))
         elif event == "end" and type(message.get("status")) is int:
@@ -93,7 +92,8 @@ class Account:
             self.reasons = {_text(id): _text(why) for id, why in reasons.items()}  # noqa: A001
             self.status = message["status"]
         else:
-            raise Stray(f"a line of the event {event!r:.40} out of its turn")
+            what = repr(event) if isinstance(event, str) else type(event).__name__
+            raise Stray(f"a line of the event {what:.40} out of its turn")
 
 
 def _report(message: dict[str, Any]) -> Report:
@@ -112,7 +112,14 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
+def _pair(value: Any) -> tuple[str, str]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise Stray("a pair that is none")
+    return _text(value[0]), _text(value[1])
+
+
 def _text(value: Any) -> str:
+    """As it is, but for halves of characters, which JSON can hold and nothing else can."""
     if not isinstance(value, str):
         raise Stray("a text that is none")
-    return value[:_LONGEST]
+    return value[:_LONGEST].encode(errors="backslashreplace").decode()

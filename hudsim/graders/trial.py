@@ -274,6 +274,15 @@ def _package(name: str) -> list[Path]:
 
 
 async def copied(solution: Path, to: Path) -> Path:
-    """One more copy, for a sandbox of its own."""
-    await asyncio.to_thread(shutil.copytree, solution, to)
+    """One more copy, for a sandbox of its own. Raises :class:`OSError`."""
+    await asyncio.to_thread(_copy_tree, solution, to)
     return to
+
+
+def _copy_tree(folder: Path, to: Path) -> None:
+    """As :func:`shutil.copytree`, but for its errors: the first one is the one, and says which it is."""
+    for where, _, files in os.walk(folder):
+        there = to / Path(where).relative_to(folder)
+        there.mkdir(mode=0o755)
+        for file in files:
+            shutil.copy2(Path(where, file), there / file)

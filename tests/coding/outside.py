@@ -177,7 +177,7 @@ async def reached() -> dict[str, Any]:
         for name, addresses in (
             ("outside", [*OUTSIDE, "somewhere.example"]),
             ("metadata", [METADATA]),
-            ("host", [*HOST, LATER, f"{link_address()}%cable"]),
+            ("host", [*HOST, LATER, f"{link_address()}%cable", "224.0.0.1", "ff02::1%cable"]),
         ):
             done = await ws.run(["python", "-c", _TRY, *addresses], timeout_s=40)
             found[name] = json.loads(done.stdout or json.dumps(done.stderr.decode()))

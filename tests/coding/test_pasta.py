@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hudsim.coding import Workspace
+from hudsim.coding import Workspace, pasta
 from hudsim.coding.pasta import Pasta
-from hudsim.errors import UsageError
+from hudsim.errors import SandboxError, UsageError
 from tests.coding.outside import HOST, LATER, METADATA, OUTSIDE
 from tests.coding.test_left_behind import assert_nothing_is_left_of
 
@@ -98,3 +98,42 @@ def test_without_pasta_it_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Pasta, "found", lambda: None)
     with pytest.raises(UsageError, match=r"apt-get install passt.*network='host'"):
         Workspace(network=True)
+
+
+def test_one_that_does_not_answer_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pasta").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "pasta").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(pasta, "_VERSION_S", 0.2)
+    Pasta.found.cache_clear()
+    try:
+        with pytest.raises(SandboxError, match="pasta does not say which it is"):
+            Pasta.found()
+    finally:
+        Pasta.found.cache_clear()
+
+
+# As the first process of a container is, to which orphans come.
+_FIRST = """
+import asyncio, ctypes, pathlib
+from hudsim.coding import Box, Limits
+async def main():
+    async with Box(limits=Limits(), guest_path="/workspace", network=True) as box:
+        await box.run("true")
+assert ctypes.CDLL(None).prctl(36, 1) == 0
+asyncio.run(main())
+children = " ".join(path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/children")).split()
+stats = [pathlib.Path("/proc", child, "stat").read_text() for child in children]
+print([stat for stat in stats if stat.rpartition(")")[2].split()[0] == "Z"])
+"""
+
+
+def test_it_leaves_no_dead_process_to_whom_orphans_come() -> None:
+    if Pasta.found() is None:
+        pytest.skip("there is no pasta (apt-get install passt)")
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST], cwd=HERE, capture_output=True, text=True, check=False, timeout=50
+    )
+    if "no default route" in done.stderr:
+        pytest.skip("this host has no way out")
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import tempfile
@@ -203,3 +204,13 @@ async def test_a_terminal_that_nobody_waits_for_any_more_is_closed() -> None:
         await it.run("true")
         assert terminals() == before
         assert "sleep" not in (await it.run("cat /proc/[0-9]*/cmdline")).text
+
+
+@on_loop
+async def test_input_is_given_also_where_no_memory_file_may_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "memfd_create", refused)
+    async with box() as one:
+        assert (await one.run(["cat"], stdin=b"given")).stdout == b"given"

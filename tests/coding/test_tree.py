@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -144,6 +145,48 @@ def test_freezing_leaves_a_tree_that_has_no_end(tmp_path: Path) -> None:
     assert frozen.files == ["a"]
     assert any("folder within" in why for _, why in frozen.skipped)
     remove_tree(root)
+
+
+def test_freezing_goes_on_whatever_must_be_left_out(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    for n in range(1200):
+        (root / f"l{n:04}.py").symlink_to("nowhere")
+        if n % 10 == 0:  # among them, in whatever order they are walked
+            (root / f"f{n:04}.py").touch()
+    frozen = freeze_tree(root, tmp_path / "copy", ["**/*.py"], most_files=1000, most_bytes=1 << 20)
+    assert sorted(frozen.files) == [f"f{n:04}.py" for n in range(0, 1200, 10)]
+    assert len(frozen.skipped) == 1001
+    assert frozen.skipped[-1] == ("…", "more was left out")
+
+
+def test_of_too_many_files_those_nearest_to_the_top_are_frozen(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for folder in ("a", *(f"d{n}/e" for n in range(9)), "z"):  # in whatever order they are walked
+        (root / folder).mkdir(parents=True)
+        for n in range(2):
+            (root / folder / f"{n}.py").write_text("#")
+    (root / "calc.py").write_text("#")
+    for most in ({"most_files": 5, "most_bytes": 100}, {"most_files": 100, "most_bytes": 5}):
+        frozen = freeze_tree(root, tmp_path / "copy", ["**/*.py"], **most)
+        assert sorted(frozen.files) == ["a/0.py", "a/1.py", "calc.py", "z/0.py", "z/1.py"]
+        assert len(frozen.skipped) == 18
+        frozen.close()
+
+
+def test_what_is_frozen_on_a_full_disk_is_an_error_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "calc.py").write_text("#")
+    monkeypatch.setattr(os, "copy_file_range", full)
+    with pytest.raises(OSError, match="No space left"):
+        freeze_tree(root, tmp_path / "copy", ["**/*.py"], most_files=100, most_bytes=1 << 20)
+    assert not (tmp_path / "copy").exists()
 
 
 def test_changes_are_counted_where_they_are_too_many(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -324,6 +325,30 @@ async def test_what_the_agent_left_running_changes_nothing(way: str) -> None:
         first = (frozen.folder / "calc.py").read_text()
         await asyncio.sleep(0.1)
         assert (workspace.root / "calc.py").read_text() == first
+
+
+def full_disk(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def with_junk(root: Path) -> None:
+    (root / "calc.py").write_text(RIGHT)
+    with (root / "junk").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 65 << 20)
+
+
+def test_a_disk_that_the_workspace_has_filled_is_a_valid_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "copy_file_range", full_disk)
+    result = grade(with_junk)
+    assert (result.reward, result.outcome) == (0.0, Verdict.resource_limit)
+    assert set(outcomes(result).values()) == {"missing"}
+    assert "of the workspace left no room to grade it" in about(result)["why"][0]
+
+
+def test_a_disk_that_others_have_filled_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "copy_file_range", full_disk)
+    with pytest.raises(SandboxError, match="no room left on this host's disk to grade on"):
+        grade(RIGHT)
 
 
 @both_ways

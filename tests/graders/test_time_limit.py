@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from typing import Any
 
 import pytest
 
+from hudsim.coding.stopwatch import Times
 from hudsim.errors import SandboxError
 from hudsim.graders import time_limit as module
 from hudsim.graders.time_limit import time_limit
@@ -17,6 +20,7 @@ class Fake:
     """A box of which nothing but its limits matters here."""
 
     pid = None
+    cgroups = ()
 
     def __init__(self, *evidence: str) -> None:
         self._evidence = list(evidence)
@@ -30,6 +34,8 @@ class Fake:
 
 class Starved:
     """Time that hardly goes by for the tests."""
+
+    ran_s = 0.0
 
     def __init__(self, read: object) -> None:
         self.wall_s = 0.0
@@ -66,3 +72,32 @@ async def test_who_met_a_limit_has_none_but_itself_to_blame(monkeypatch: pytest.
     with pytest.raises(TimeoutError):
         async with time_limit(0.05, [Fake(), Fake("memory: 1 were killed for want of it")]):  # type: ignore[list-item]
             await asyncio.Event().wait()
+
+
+@on_loop
+async def test_who_ran_for_its_time_is_out_of_it_however_it_stood_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ran(Starved):
+        ran_s = 0.06
+
+    monkeypatch.setattr(module, "Stopwatch", Ran)
+    with pytest.raises(TimeoutError):
+        async with time_limit(0.05, [Fake()]):  # type: ignore[list-item]
+            await asyncio.Event().wait()
+
+
+@on_loop
+async def test_a_look_that_fails_is_no_end_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def without_descriptors(_: object) -> Times:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            return Times(0, {})
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(module, "times_of", without_descriptors)
+    with pytest.raises(TimeoutError):
+        async with time_limit(0.6, [Fake()]):  # type: ignore[list-item]
+            await asyncio.Event().wait()
+    assert looks >= 2

@@ -3,7 +3,7 @@
 With nothing but the standard library. Its arguments: the sandbox's first process, as the host counts; the user id of
 its commands, -1 for this process's own; the process that must not be outlived; the number of addresses that are not to
 be reached from inside, and them (``169.254.0.0/16``); pasta's file; the command, beginning with the name that it gets.
-It prints ``up`` once there is a way out, or what was wrong.
+It prints ``inside`` and the id of a child, and ``up`` once there is a way out, or what was wrong.
 
 bubblewrap went on from the user namespace that the network belongs to into one below it, and nobody is left where pasta
 could find it. So a child goes in, and while pasta sets up the network, waits in there to block what must be.
@@ -29,6 +29,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _WITHIN_S, _EVERY_S = 10.0, 0.002
 _RTM_NEWROUTE, _RTA_DST, _RTA_OIF = 24, 1, 4
 _REQUEST_ACK_CREATE_APPEND = 0x1 | 0x4 | 0x400 | 0x800
+_NETLINK_XFRM, _XFRM_MSG_NEWPOLICY, _OUT, _BLOCK = 6, 0x13, 1, 1
 _LOCAL_TABLE, _STATIC, _HOST_SCOPE, _LOCAL = 255, 4, 254, 2
 
 
@@ -76,11 +77,12 @@ def _sent_in(user: int, network: int, blocked: list[str]) -> int:
     child = os.fork()
     if child == 0:
         try:
-            if os.fork() == 0:  # nobody waits for it: pasta reaps no child that it does not know
+            if os.fork() == 0:  # an orphan, as pasta reaps no child that it does not know; its owner may have to
                 _enter(user, network, tell)
                 _await_way_out(pasta)
                 for where in blocked:
                     _keep_in(where)
+                _block_multicast()
                 os.write(1, b"up\n")
         except OSError as error:
             os.write(2, f"{error}\n".encode())
@@ -92,6 +94,7 @@ def _sent_in(user: int, network: int, blocked: list[str]) -> int:
     os.close(told)
     if not inside:
         sys.exit(1)
+    os.write(1, b"inside %d\n" % int(inside))
     return int(inside)
 
 
@@ -140,9 +143,28 @@ def _keep_in(where: str) -> None:
             _ask_kernel(_RTM_NEWROUTE, head + to + struct.pack("=HHI", 8, _RTA_OIF, number), where)
 
 
-def _ask_kernel(kind: int, body: bytes, what: str) -> None:
-    """rtnetlink(7). Raises :class:`OSError`, but not for what is there, or a family that this kernel has not."""
-    sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, 0)
+def _block_multicast() -> None:
+    """Let no datagram out to a group: pasta of 2023 sends it from this host, to which its own services belong.
+
+    No route keeps in what a socket sends to a group by an interface; what IPsec refuses, it refuses on each way. Only
+    datagrams, as neighbours are asked for by groups too.
+    """
+    for family, group, length in ((_socket.AF_INET, "224.0.0.0", 4), (_socket.AF_INET6, "ff00::", 8)):
+        to = _socket.inet_pton(family, group)
+        selector = struct.pack("=16s16s8xHBBB3xiI", to, b"", family, length, 0, _socket.IPPROTO_UDP, 0, 0)
+        for_ever = struct.pack("=4Q4Q", *[(1 << 64) - 1] * 4, *[0] * 4)
+        policy = struct.pack("=32xIIBBBB4x", 0, 0, _OUT, _BLOCK, 0, 0)
+        _ask_kernel(_XFRM_MSG_NEWPOLICY, selector + for_ever + policy, group, protocol=_NETLINK_XFRM)
+
+
+def _ask_kernel(kind: int, body: bytes, what: str, *, protocol: int = 0) -> None:
+    """netlink(7). Raises :class:`OSError`, but not for what is there, or a family or protocol the kernel has not."""
+    try:
+        sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, protocol)
+    except OSError as error:
+        if error.errno == errno.EPROTONOSUPPORT:
+            return
+        raise
     try:
         sock.send(struct.pack("=IHHII", 16 + len(body), kind, _REQUEST_ACK_CREATE_APPEND, 1, 0) + body)
         number = -int(struct.unpack_from("=i", sock.recv(4096), 16)[0])

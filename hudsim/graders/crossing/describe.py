@@ -74,7 +74,7 @@ def _dunders(kind: type) -> list[str]:
         if value is None or value is getattr(object, name, None):
             continue
         owner = next((base for base in kind.__mro__ if name in vars(base)), object)
-        if owner is object or owner in REAL_BASES or owner is BaseException:
+        if owner is object or owner is BaseException or (owner in REAL_BASES and owner.__module__ != "numbers"):
             continue
         if is_named_tuple(kind) and owner in {tuple, kind} and (owner is tuple or name in _TUPLES_OWN):
             continue

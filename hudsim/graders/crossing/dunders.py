@@ -5,6 +5,8 @@ in a test              what happens
 =====================  ==============================================================================================
 attributes, methods    by call: the solution's side is asked, the test compares what comes back
 ``h[k]``, ``h(…)``     by call; so are setting, deleting, ``with h``, and every operator of arithmetic and of bits
+``h - x``, ``h ^ x``   by call; :class:`OpaqueValue` if x is plain data and the answer can be taken for a distance,
+                       unless opted in: what has its own arithmetic is no number of ``numbers`` either
 ``iter``, ``next``     by call, one element at a time
 leaving ``with h``     by call; :class:`OpaqueValue` if it swallows an error, unless opted in; a failed assertion is
                        never swallowed
@@ -15,6 +17,7 @@ leaving ``with h``     by call; :class:`OpaqueValue` if it swallows an error, un
 ``<`` ``<=`` …, truth  a dataclass's generated order by its fields; true where the class has no ``__bool__`` and no
                        ``__len__``; else :class:`OpaqueValue` unless opted in
 ``x in h``             by the elements, compared by the test's side, where there is no ``__contains__``; else as above
+sets, mappings         one that compares as collections.abc does is compared by its elements
 ``hash(h)``            as ``==``
 =====================  ==============================================================================================
 
@@ -23,9 +26,14 @@ To opt a class in is to trust its verdicts: whoever wrote the solution wrote the
 
 from __future__ import annotations
 
-__all__ = ["BY_CALL", "COMPARISONS", "GETTABLE", "VERDICTS"]
+__all__ = ["ARITHMETIC", "BY_CALL", "COMPARISONS", "DIFFERENCES", "GETTABLE", "VERDICTS"]
 
 _ARITHMETIC = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+
+ARITHMETIC = frozenset(f"__{prefix}{word}__" for word in _ARITHMETIC.split() for prefix in ("", "r"))
+
+DIFFERENCES = frozenset(f"__{prefix}{word}__" for word in ("sub", "xor") for prefix in ("", "r", "i"))
+"""Those that say how far it is from what a test expects: nothing of it is left in the answer."""
 
 COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
-from hudsim.graders.crossing.dunders import VERDICTS
+from hudsim.graders.crossing.dunders import DIFFERENCES, VERDICTS
 from hudsim.graders.crossing.errors import CrossingError
 
-__all__ = ["Asker", "Attribute", "by_call", "by_fields", "opaque"]
+__all__ = ["Asker", "Attribute", "by_call", "by_elements", "by_fields", "by_items", "opaque"]
+
+
+_MEASURES = ("__abs__", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__len__", "__round__")
 
 
 class Asker(Protocol):
@@ -51,6 +55,12 @@ def by_call(name: str, asker: Asker, *, trusted: bool = False) -> Any:
     def plain(self: Any, *args: Any) -> Any:
         return asked(self, args)
 
+    def difference(self: Any, *args: Any) -> Any:
+        answer = asked(self, args)
+        if answer is not NotImplemented and not trusted and not all(map(_of_there, args)) and _measure(answer):
+            raise asker.refuse("opaque", f"{name} of a {type(self).__qualname__} of the solution and plain data")
+        return answer
+
     def verdict(self: Any, *args: Any) -> Any:
         answer = asked(self, args)
         if answer is NotImplemented or type(answer) is bool or (name == "__hash__" and type(answer) is int):
@@ -65,10 +75,36 @@ def by_call(name: str, asker: Asker, *, trusted: bool = False) -> Any:
             return False
         raise asker.refuse("opaque", f"{type(self).__qualname__} of the solution swallows {error!r}") from error
 
-    special = {"__call__": dunder, "__exit__": leave}
+    special = {"__call__": dunder, "__exit__": leave, **dict.fromkeys(DIFFERENCES, difference)}
     made = special.get(name, verdict if name in VERDICTS else plain)
     made.__name__ = made.__qualname__ = name
     return made
+
+
+def by_elements(name: str) -> Any:
+    """As collections.abc makes them, but of the elements that are fetched alone: never of a length that is said."""
+
+    def compare(self: Any, other: Any) -> Any:
+        if not isinstance(other, AbstractSet):
+            return NotImplemented
+        return getattr(frozenset(self), name)(frozenset(other))
+
+    def contains(self: Any, value: Any) -> bool:
+        return any(one is value or one == value for one in self)
+
+    made = contains if name == "__contains__" else compare
+    made.__name__ = made.__qualname__ = name
+    return made
+
+
+def by_items(name: str) -> Any:
+    """``keys`` or ``items`` of a mapping, of what is fetched."""
+
+    def view(self: Any) -> Any:
+        return getattr({key: self[key] if name == "items" else None for key in self}, name)()
+
+    view.__name__ = view.__qualname__ = name
+    return view
 
 
 def opaque(name: str, asker: Asker, kind: str) -> Any:
@@ -95,6 +131,16 @@ def by_fields(name: str, asker: Asker, fields: tuple[str, ...]) -> Any:
     made = (lambda self: hash(fetched(self))) if name == "__hash__" else compare
     made.__name__ = made.__qualname__ = name
     return made
+
+
+def _of_there(value: Any) -> bool:
+    """Whether it is an object of the other side."""
+    return any("_mirrored" in vars(base) for base in type(value).__mro__)
+
+
+def _measure(answer: Any) -> bool:
+    """Whether a test can take it for a distance: plain data, or what has a size or an order."""
+    return not _of_there(answer) or any(getattr(type(answer), name, None) is not None for name in _MEASURES)
 
 
 def _overridden(kind: Any, forwarder: Any, name: str) -> bool:

@@ -12,12 +12,13 @@ import dataclasses
 import enum
 import keyword
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from hudsim.graders.crossing.codec import GarbledError
-from hudsim.graders.crossing.dunders import BY_CALL, GETTABLE, VERDICTS
-from hudsim.graders.crossing.forwarders import Asker, Attribute, by_call, by_fields, opaque
+from hudsim.graders.crossing.dunders import ARITHMETIC, BY_CALL, COMPARISONS, GETTABLE, VERDICTS
+from hudsim.graders.crossing.forwarders import Asker, Attribute, by_call, by_elements, by_fields, by_items, opaque
 from hudsim.graders.crossing.functions import signature_of
 from hudsim.graders.crossing.names import REAL_BASES
 
@@ -103,12 +104,15 @@ class Mirrors:
                 names = [str(field) for field in description["fields"]]
                 fields_of = collections.namedtuple(name if name.isidentifier() else "Row", names)  # type: ignore[misc]  # noqa: PYI024
                 return self._finish(MirrorType(name, (fields_of,), namespace), description)
-            return self._finish(MirrorType(name, self._bases(bases), namespace), description)
+            counts = not self._trusts(description) and not ARITHMETIC.isdisjoint(description["dunders"])
+            return self._finish(MirrorType(name, self._bases(bases, counts=counts), namespace), description)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GarbledError(f"got a class that cannot be: {error}") from None
 
-    def _bases(self, bases: tuple[type, ...]) -> tuple[type, ...]:
+    def _bases(self, bases: tuple[type, ...], *, counts: bool) -> tuple[type, ...]:
         kept = tuple(base for base in bases if isinstance(base, MirrorType) or base in REAL_BASES)
+        if counts:
+            kept = tuple(base for base in kept if base.__module__ != "numbers")
         if BaseException in bases:
             kept = (*kept, Exception)  # never what no ``except Exception`` catches
         if not any(isinstance(base, MirrorType) and issubclass(base, self.handle) for base in kept):
@@ -163,7 +167,7 @@ class Mirrors:
         for name, signature in description["methods"]:
             if _sound(name) or name == "__init__":
                 namespace[name] = self._method(name, signature, description)
-        namespace |= self._dunders(description)
+        namespace |= _by_contents(description) | self._dunders(description)
         namespace |= {name: None for name in description["absent"] if name in BY_CALL or name in VERDICTS}
         if description["shape"] == "dataclass":
             namespace["__dataclass_fields__"] = _fields(description["fields"])
@@ -283,6 +287,25 @@ def _handle(asker: Asker) -> type:
         "__deepcopy__": lambda self, memo: asker.ask("deepcopy", self),
     }
     return MirrorType("Handle", (), {**namespace, "__module__": by_call.__module__})
+
+
+def _by_contents(description: dict[str, Any]) -> dict[str, Any]:
+    """What the abstract classes would answer of what the object says of its length."""
+    kinds = [base for base in description["bases"] if isinstance(base, type) and base in REAL_BASES]
+    if issubclass_any(tuple(kinds), (AbstractSet,)):
+        return {name: by_elements(name) for name in COMPARISONS if name != "__ne__"} | {"__hash__": None}
+    if issubclass_any(tuple(kinds), (Mapping,)):
+        own = {name for name, _ in description["methods"]} | set(description["others"])
+        own |= {name for base in description["bases"] if isinstance(base, MirrorType) for name in _names_of(base)}
+        return {"__contains__": by_elements("__contains__")} | {
+            name: by_items(name) for name in ("keys", "items") if name not in own
+        }
+    return {}
+
+
+def _names_of(mirror: type) -> set[str]:
+    """What its class and those it inherits from have on the other side."""
+    return {name for base in mirror.__mro__ if isinstance(base, MirrorType) for name in vars(base)}
 
 
 def _fields(described: Any) -> dict[str, Any]:

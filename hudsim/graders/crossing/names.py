@@ -167,8 +167,10 @@ _MACHINERY = (
     types.ModuleType,
     types.CellType,
 )
+_HERE = __name__.rpartition(".")[0]
 _RUNNERS = frozenset(
     {"_pytest", "pytest", "pluggy", "unittest.case", "unittest.suite", "unittest.runner", "hypothesis"}
+    | {f"{_HERE}.{name}" for name in ("aliases", "codec", "link", "objects", "peer", "tests_side")}
 )
 
 

@@ -66,6 +66,13 @@ class _Lent(NamedTuple):
     key: Any
 
 
+class _ClassOf:
+    """Stands for the class of an object that is lent: it says what the object is, and is not handed over itself."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+
 class Objects:
     """Of one side. An object is lent until its stand-in on the other side is gone, a class for good."""
 
@@ -76,6 +83,7 @@ class Objects:
         self._lent: dict[int, _Lent] = {}
         self._numbers: dict[Any, int] = {}  # key -> number
         self._next = 1
+        self._handed: set[int] = set()  # the numbers of what was lent itself, not as the class of something
         self._described: set[int] = set()
         self._originals: dict[int, dict[str, Any]] = {}
         """By the number of a class: what it held when it was described, that a patch can be taken back."""
@@ -89,7 +97,11 @@ class Objects:
 
     def lent(self, value: Any) -> bool:
         """Whether the other side was given this very object."""
-        return _key(value) in self._numbers
+        return self._numbers.get(_key(value)) in self._handed
+
+    def described(self, kind: Any) -> bool:
+        """Whether the other side knows this class: itself, or of an object that was lent."""
+        return _key(kind) in self._numbers
 
     def returned(self) -> tuple[int, ...]:
         """The numbers of those that are not needed here any more: to be told once."""
@@ -105,6 +117,7 @@ class Objects:
         if lent is not None:
             self._numbers.pop(lent.key, None)
             self._described.discard(number)
+            self._handed.discard(number)
 
     @contextlib.contextmanager
     def adopting(self, kind: Any) -> Iterator[None]:
@@ -119,7 +132,7 @@ class Objects:
         """Whether the other side has this class, and its instances live there."""
         return issubclass(kind, self.mirrors.handle) if id(kind) in self._borrowed else kind in REAL_BASES
 
-    def _lend(self, value: Any) -> int:
+    def _lend(self, value: Any, *, handed: bool = True) -> int:
         key = _key(value)
         number = self._numbers.get(key)
         if number is None:
@@ -127,6 +140,8 @@ class Objects:
             self._next += 1
             self._numbers[key] = number
             self._lent[number] = _Lent(value, key)
+        if handed:
+            self._handed.add(number)
         return number
 
     def _borrow(self, number: int, stand_in: Any, *, for_good: bool = False) -> Any:
@@ -158,17 +173,17 @@ class Objects:
             self._compound(encoder, b"O", original)
         elif isinstance(value, types.MethodType) and id(value.__func__) in self.mirrors.originals:
             self._compound(encoder, b"O", (value.__self__, value.__name__))
-        elif isinstance(value, type):
+        elif isinstance(value, (type, _ClassOf)):
             self._class(encoder, value)
         elif isinstance(value, enum.Enum):
             name = value.name if type(value).__members__.get(value.name or "") is value else None
-            self._compound(encoder, b"E", (type(value), name, None if name else value.value))
+            self._compound(encoder, b"E", (_ClassOf(type(value)), name, None if name else value.value))
         elif (known := self._side.name(value)) is not None:
             self._compound(encoder, b"g", known)
         elif (parts := self._side.remake(value)) is not None:
             self._compound(encoder, b"G", parts)
         elif isinstance(value, tuple) and is_named_tuple(type(value)) and not getattr(value, "__dict__", None):
-            self._compound(encoder, b"n", (type(value), tuple(value)))
+            self._compound(encoder, b"n", (_ClassOf(type(value)), tuple(value)))
         else:
             self._refuse(value)
             self._object(encoder, value)
@@ -182,7 +197,8 @@ class Objects:
             notes = tuple(str(note) for note in getattr(value, "__notes__", ()))
             raised = (value.__cause__, value.__suppress_context__)
             known = self._side.name(type(value)) is not None  # the other side cannot ask for its attributes then
-            self._parts(encoder, (type(value), args_of(value), raised, notes, state_of(value) if known else None))
+            state = state_of(value) if known else None
+            self._parts(encoder, (_ClassOf(type(value)), args_of(value), raised, notes, state))
         elif isinstance(value, types.ModuleType):
             encoder.out.append(b"P" + mark)
             self._parts(encoder, (value.__name__, hasattr(value, "__path__")))
@@ -193,9 +209,14 @@ class Objects:
             encoder.described.append(number)
         else:
             encoder.out.append(b"h" + mark)
-            self._described_class(encoder, type(value))
+            self._described_class(encoder, type(value), handed=False)
 
-    def _class(self, encoder: Encoder, kind: type) -> None:
+    def _class(self, encoder: Encoder, given: type | _ClassOf) -> None:
+        kind = given.kind if isinstance(given, _ClassOf) else given
+        borrowed = self._borrowed.get(id(kind))
+        if borrowed is not None:
+            encoder.out.append(b"u" + borrowed.to_bytes(8, "big"))
+            return
         known = self._side.name(kind)
         if known is not None:
             self._compound(encoder, b"g", known)
@@ -203,18 +224,20 @@ class Objects:
         if isinstance(kind, MirrorType):
             raise self._asker.refuse("subclass", f"got {kind.__qualname__}, a class of the tests")
         self._refuse(kind)
-        self._described_class(encoder, kind)
+        self._described_class(encoder, kind, handed=kind is given)
 
-    def _described_class(self, encoder: Encoder, kind: type) -> None:
+    def _described_class(self, encoder: Encoder, kind: type, *, handed: bool) -> None:
         """Also of a class that the other side has itself: an object that is lent is an instance of a mirror."""
-        number = self._lend(kind)
+        number = self._lend(kind, handed=handed)
         encoder.out.append(b"K" + number.to_bytes(8, "big"))
         if number in self._described or number in encoder.described:
             encoder.out.append(b"N")
         else:
             encoder.described.append(number)
             self._originals[number] = dict(vars(kind))
-            self._parts(encoder, describe_class(kind, named=self._side.name(kind) is not None))
+            description = dict(describe_class(kind, named=self._side.name(kind) is not None))
+            description["bases"] = tuple(map(_ClassOf, description["bases"]))
+            self._parts(encoder, tuple(description.items()))
 
     def _refuse(self, value: Any) -> None:
         if isinstance(value, _ASYNC) or inspect.isawaitable(value):
@@ -254,12 +277,16 @@ class Objects:
 
     def _read_original(self, decoder: Decoder) -> Any:
         owner, name = self._tuple(decoder, 2)
-        mine = self.lent(owner) or self.lent(type(owner))
+        mine = self.lent(owner) or self.described(owner if isinstance(owner, type) else type(owner))
         if not (mine and type(name) is str and self._side.gives(owner, name)):
             raise GarbledError("got an attribute of what was not lent")
         if isinstance(owner, type):
-            return self._originals.get(self._numbers.get(id(owner), 0), {}).get(name)
-        return decoder.attempt(lambda: getattr(owner, name))
+            found = self._originals.get(self._numbers.get(id(owner), 0), {}).get(name)
+        else:
+            found = decoder.attempt(lambda: getattr(owner, name))
+        if self._side.forbids(found) is not None:
+            raise GarbledError("got an attribute that is never lent")
+        return found
 
     def _read_class(self, decoder: Decoder) -> Any:
         number, description = decoder.number(), decoder.value()

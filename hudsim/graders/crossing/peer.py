@@ -13,6 +13,7 @@ from hudsim.graders.crossing.errors import CannotCross, CrossingError, OpaqueVal
 from hudsim.graders.crossing.link import Link
 from hudsim.graders.crossing.objects import Objects
 from hudsim.graders.crossing.objects import Side as ObjectsSide
+from hudsim.graders.crossing.permits import Given
 
 __all__ = ["Interrupted", "Peer", "Side"]
 
@@ -32,7 +33,7 @@ class Side(ObjectsSide, Protocol):
     lends: bool
     """Whether this is the tests' side."""
 
-    def permits(self, what: str, operands: tuple[Any, ...], lent: Callable[[Any], bool]) -> str | None:
+    def permits(self, what: str, operands: tuple[Any, ...], given: Given) -> str | None:
         """Why this must not be done here for the other side: a reason of :class:`CannotCross`. None: it may."""
 
     def said(self) -> tuple[tuple[str, Any], ...]:
@@ -164,7 +165,7 @@ class Peer:
         operation = self._operations.get(what)
         if operation is None:
             raise self._garbled(f"got the request {what!r}")
-        reason = self._side.permits(what, operands, self.objects.lent)
+        reason = self._side.permits(what, operands, self.objects)
         if reason is not None:
             raise self.refuse(reason, f"the solution asked to {what} {_said(operands)}")
         return operation

@@ -21,6 +21,7 @@ from hudsim.graders.crossing.link import Link
 from hudsim.graders.crossing.names import SAFE, safe_name, standard
 from hudsim.graders.crossing.operations import OPERATIONS
 from hudsim.graders.crossing.peer import Peer
+from hudsim.graders.crossing.permits import Given
 
 __all__ = ["serve"]
 
@@ -61,7 +62,7 @@ class SolutionSide:
     def module(self, name: str, package: bool) -> types.ModuleType:
         raise LookupError("a module of the tests is never lent")
 
-    def permits(self, what: str, operands: tuple[Any, ...], lent: Callable[[Any], bool]) -> str | None:
+    def permits(self, what: str, operands: tuple[Any, ...], given: Given) -> str | None:
         return None
 
     def said(self) -> tuple[tuple[str, Any], ...]:

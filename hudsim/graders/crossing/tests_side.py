@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import importlib.machinery
-import inspect
 import socket
 import sys
 import types
@@ -12,18 +11,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hudsim.graders.crossing.dunders import BY_CALL, VERDICTS
 from hudsim.graders.crossing.errors import SolutionGone
 from hudsim.graders.crossing.link import Link
 from hudsim.graders.crossing.names import BY_PARTS, SAFE, safe_name, standard_name, untouchable
-from hudsim.graders.crossing.operations import OPERATIONS
 from hudsim.graders.crossing.peer import Peer
+from hudsim.graders.crossing.permits import OPERATIONS_FOR_THE_SOLUTION, Given, gives, refusal
 
 __all__ = ["Crossing", "Done", "attach"]
-
-_SHOWN = frozenset(
-    {"__annotations__", "__doc__", "__match_args__", "__module__", "__name__", "__qualname__", "__wrapped__"}
-)
 
 
 class Done:
@@ -66,7 +60,7 @@ class TestsSide:
         raise LookupError("nothing is made for the solution here")
 
     def gives(self, value: Any, name: str) -> bool:
-        return not name.startswith("_") or name in _SHOWN
+        return gives(name)
 
     def trusts(self, description: dict[str, Any]) -> bool:
         module, name = str(description["module"]), str(description["qualname"])
@@ -75,27 +69,8 @@ class TestsSide:
     def module(self, name: str, package: bool) -> types.ModuleType:
         return SolutionModule(name, package, self.peer)
 
-    def permits(self, what: str, operands: tuple[Any, ...], lent: Callable[[Any], bool]) -> str | None:
-        if what in {"input", "read"}:
-            return None
-        value = operands[1] if what == "method" and len(operands) == 5 else operands[0] if operands else None
-        if what == "method" and not (lent(operands[0]) and isinstance(value, operands[0])):
-            return "object"
-        if what != "method" and not lent(value):
-            return "object"
-        if untouchable(value) is not None:
-            return "object"
-        if what in {"dunder", "call_dunder"}:
-            return None if operands[1] in BY_CALL or operands[1] in VERDICTS else "private"
-        names = operands[1] if what == "fields" else operands[2:3] if what == "method" else operands[1:2]
-        if what in {"get", "set", "del", "method", "fields"}:
-            if not all(type(name) is str for name in names):
-                return "private"
-            if not all(self.gives(value, name) for name in names) and (what != "get" or _has(value, names[0])):
-                return "private"
-        if what in {"set", "del"} and not _of_the_tests(value):
-            return "object"
-        return None
+    def permits(self, what: str, operands: tuple[Any, ...], given: Given) -> str | None:
+        return refusal(what, operands, given)
 
     def said(self) -> tuple[tuple[str, Any], ...]:
         return ()
@@ -108,19 +83,6 @@ class TestsSide:
                     warnings.warn_explicit(str(text), kind, str(file), int(line))
             else:
                 (sys.stderr if way == "stderr" else sys.stdout).write(str(what))
-
-
-def _has(value: Any, name: str) -> bool:
-    """Whether there is such an attribute; without running anything."""
-    missing = object()
-    return inspect.getattr_static(value, name, missing) is not missing
-
-
-def _of_the_tests(value: Any) -> bool:
-    """Whether the solution may set its attributes: an object of a class that the tests made."""
-    kind = type(value)
-    root = (kind.__module__ or "").partition(".")[0]
-    return not isinstance(value, (type, types.FunctionType)) and root not in sys.stdlib_module_names
 
 
 _OWN: Any = vars(types.ModuleType)["__dict__"]
@@ -248,7 +210,7 @@ def attach(
     """
     side = TestsSide(opaque)
     link = Link(sock, timeout_s=timeout_s)
-    operations: dict[str, Callable[..., Any]] = {**OPERATIONS, "input": _input, "read": _read}
+    operations: dict[str, Callable[..., Any]] = {**OPERATIONS_FOR_THE_SOLUTION, "input": _input, "read": _read}
     peer = side.peer = Peer(link, side, operations)
     return Crossing(peer, link, modules)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import collections.abc
+import decimal
+import fractions
 import functools
 import operator
 import sys
@@ -36,6 +39,12 @@ _RAW: dict[str, Callable[[Any, Any], Any]] = {
     "is": operator.is_, "is not": operator.is_not,
     "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
+_MEASURED = (
+    "__sub__", "__rsub__", "__abs__", "__iter__", "__len__", "__getitem__", "__contains__", "keys", "items", "values",
+    "real", "imag", "__float__", "__complex__",
+)  # fmt: skip
+_PLAIN = (int, float, complex, str, list, tuple, dict, decimal.Decimal, fractions.Fraction)
+_SETS = (set, frozenset)
 _ORDER = {"<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 
 _ours: dict[int, type] = {}  # by id: a metaclass may lie about its hash
@@ -170,15 +179,40 @@ def _answers(cls: type, *names: str) -> bool | None:
     return found
 
 
+def _any_answer(cls: type, names: Iterable[str]) -> bool:
+    return builtins.any(_answers(cls, name) is True for name in names)
+
+
 def _tainted(value: Any) -> bool:
     """It, or something in it, is of a class that says itself what it is equal to."""
+    return _holds(value, lambda cls: _answers(cls, "__eq__", "__ne__") is True or _set_like(cls))
+
+
+def _set_like(cls: type) -> bool:
+    """A set of the solution's that compares as collections.abc does: by the length and the elements that it says."""
+    return _foreign(cls) and collections.abc.Set in _mro(cls) and _answers(cls, "__eq__") is False
+
+
+def _unmeasurable(cls: type) -> bool:
+    """A class of the solution's that may say itself how far it, or what it gives for its elements, is from a number."""
+    if not _foreign(cls):
+        return False
+    return _any_answer(cls, _MEASURED) or not builtins.any(base in _PLAIN for base in _mro(cls))
+
+
+def _approximate(value: Any) -> bool:
+    return _type(value).__module__ in ("_pytest.approx", "_pytest.python_api")
+
+
+def _holds(value: Any, test: Callable[[type], bool]) -> bool:
+    """Whether it, or something in it, is of such a class, that is not ``comparable``."""
     waiting, seen = [value], set[int]()
     while waiting and _len(seen) < _MOST:
         one = waiting.pop()
         cls = _type(one)
         if id(one) in seen:
             continue
-        if _answers(cls, "__eq__", "__ne__") and not _may(cls):
+        if test(cls) and not _may(cls):
             return True
         parts = _parts(one, cls)
         if parts is not None:
@@ -202,6 +236,9 @@ def _parts(value: Any, cls: type) -> list[Any] | None:
 
 def _one(name: str, a: Any, b: Any) -> Any:
     if name in ("==", "!="):
+        for value, other in ((a, b), (b, a)):
+            if _approximate(value) and _holds(other, _unmeasurable):
+                return name == "!="
         if not (_tainted(a) or _tainted(b)):
             return _RAW[name](a, b)
         return _alike(a, b, _DEEPEST) is (name == "==")
@@ -215,6 +252,9 @@ def _one(name: str, a: Any, b: Any) -> Any:
 def _alike(a: Any, b: Any, depth: int) -> bool:
     if not (_tainted(a) or _tainted(b)):
         return _bool(a == b)
+    a, b = (builtins.frozenset(one) if _set_like(_type(one)) else one for one in (a, b))
+    if _isinstance(a, _SETS) and _isinstance(b, _SETS) and _type(a) is not _type(b):
+        a, b = builtins.frozenset(a), builtins.frozenset(b)
     cls = _type(a)
     if cls is not _type(b) or not depth:
         return False
@@ -254,9 +294,11 @@ def patch_unittest() -> None:
     """The assertions of ``unittest.TestCase`` compare so too."""
     for name in ("assertEqual", "assertIn", "assertTrue", "assertFalse", "assertIsInstance"):
         setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), _CHECKS[name]))
-    for name in ("assertAlmostEqual", "assertCountEqual", "assertLess", "assertGreater", "assertLessEqual",
+    for name in ("assertAlmostEqual", "assertNotAlmostEqual"):
+        setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), _measurable))
+    for name in ("assertCountEqual", "assertLess", "assertGreater", "assertLessEqual",
                  "assertGreaterEqual", "assertSequenceEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual",
-                 "assertSetEqual", "assertNotEqual", "assertNotIn", "assertRegex", "assertNotAlmostEqual"):  # fmt: skip
+                 "assertSetEqual", "assertNotEqual", "assertNotIn", "assertRegex"):  # fmt: skip
         setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), _plain))
 
 
@@ -264,6 +306,12 @@ def _plain(a: Any, b: Any) -> bool:
     if (_tainted(a) or _tainted(b)) and _type(a) is not _type(b):
         raise OpaqueValue(f"got {_type(a).__name__} and {_type(b).__name__}, expected plain data to compare")
     return True
+
+
+def _measurable(a: Any, b: Any) -> bool:
+    if (_holds(a, _unmeasurable) or _holds(b, _unmeasurable)) and _type(a) is not _type(b):
+        raise OpaqueValue(f"got {_type(a).__name__} and {_type(b).__name__}, expected plain numbers to compare")
+    return _plain(a, b)
 
 
 def _asked(a: Any, *_: Any) -> bool:
