@@ -172,6 +172,12 @@ class Contract(Model):
         """The one feature of role ``action``."""
         return self.features[self.action_name]
 
+    @property
+    def layout(self) -> list[tuple[str, np.dtype[Any], tuple[int, ...]]]:
+        """Name, dtype and shape of each observation, in order; of those alone that say them."""
+        features = self.observations.items()
+        return [(name, np.dtype(f.dtype), f.shape) for name, f in features if f.complete and f.shape is not None]
+
     # -- using it ----------------------------------------------------------------------------------------------
 
     def filled(self, data: Mapping[str, Any], control_rate: float | None = None) -> Contract:

@@ -6,6 +6,19 @@ from hudsim.loop.pulse import Pulse
 from hudsim.loop.run import run
 from hudsim.loop.simthread import SimThread
 from hudsim.loop.ticker import Tick, Ticker
+from hudsim.loop.vigil import Vigil
 from hudsim.loop.worker import Worker
 
-__all__ = ["Clock", "Histogram", "MonotonicClock", "Pulse", "SimThread", "Tick", "Ticker", "Worker", "clock_id", "run"]
+__all__ = [
+    "Clock",
+    "Histogram",
+    "MonotonicClock",
+    "Pulse",
+    "SimThread",
+    "Tick",
+    "Ticker",
+    "Vigil",
+    "Worker",
+    "clock_id",
+    "run",
+]

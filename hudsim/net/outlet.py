@@ -15,7 +15,7 @@ class Outlet:
     """Frames to a transport's socket; those of two threads never mix.
 
     What nothing waits before goes to the socket at once, in one system call and without a copy; the transport gets
-    what the socket did not take. Over TLS the transport gets everything.
+    what the socket did not take. Over TLS the transport gets everything, and ``own``, the socket's descriptor, is None.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -25,7 +25,7 @@ class Outlet:
         self._rest: list[bytes | memoryview] = []
         sock: Any = transport.get_extra_info("socket")
         plain = transport.get_extra_info("sslcontext") is None
-        self._own: int | None = sock.fileno() if plain else None
+        self.own: int | None = sock.fileno() if plain else None
         self._other: int | None = None
 
     @property
@@ -38,8 +38,8 @@ class Outlet:
         with self._lock:
             self._flush_rest()
             rest: Sequence[bytes | memoryview] = pieces
-            if self._own is not None and not self._transport.get_write_buffer_size():
-                rest = _write(self._own, pieces)
+            if self.own is not None and not self._transport.get_write_buffer_size():
+                rest = _write(self.own, pieces)
             for piece in rest:
                 self._transport.write(piece)
 
@@ -62,9 +62,9 @@ class Outlet:
 
     def open(self) -> None:
         """On the loop thread: allow :meth:`write_now`. Does nothing over TLS."""
-        if self._own is not None and self._other is None:
+        if self.own is not None and self._other is None:
             # Another descriptor: the transport's number may be another connection's by the time that it is used.
-            self._other = os.dup(self._own)
+            self._other = os.dup(self.own)
 
     def shut(self) -> None:
         """No :meth:`write_now` any more; until then the socket does not close, though its transport may. Idempotent."""

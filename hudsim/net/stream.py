@@ -6,9 +6,11 @@ import asyncio
 import enum
 import functools
 import os
+import time
 from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
 
-from hudsim.loop import SimThread
+from hudsim.loop import SimThread, Vigil
 from hudsim.net.frames import BINARY, CLOSE, PONG, TEXT, Close, FrameReader, Violation, apply_mask, head
 from hudsim.net.inlet import Inlet
 from hudsim.net.outlet import Outlet
@@ -17,6 +19,11 @@ __all__ = ["State", "Stream"]
 
 _WRITE_LIMIT = 32 << 10
 _JOINED = 16 << 10  # up to this size a copy costs less than a second piece
+_RECENT_NS = 1_000_000
+
+_Waits = dict["Stream", int]
+_waits: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waits] = WeakKeyDictionary()
+"""On each loop, the clients' streams that are waited for, and since when."""
 
 
 class State(enum.Enum):
@@ -59,7 +66,9 @@ class Stream(asyncio.BufferedProtocol):
         self._reader = FrameReader(masked=server, max_bytes=max_bytes)
         self._outlet = Outlet(transport, self._loop)
         self.inlet = Inlet(transport, self._loop, self._home)
-        self._paused = self._leaving = False
+        self._paused = self._leaving = self._receiving = False
+        self._vigil = Vigil()
+        self._waits = _waits.setdefault(self._loop, {})
         self._arrival: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -77,16 +86,14 @@ class Stream(asyncio.BufferedProtocol):
     async def receive(self) -> bytes | str:
         """The next message. Raises EOFError when there is none and never will be."""
         reader = self._reader
-        while not reader.messages:
-            if self.state is State.CLOSED:
-                raise EOFError
-            if self._arrival is not None:
+        if not reader.messages:
+            if self._receiving:
                 raise RuntimeError("somebody else receives from this connection already")
-            self._arrival = self._loop.create_future()
+            self._receiving = True
             try:
-                await self._arrival
+                await self._arrived()
             finally:
-                self._arrival = None
+                self._receiving = False
         message = reader.take()
         if self._paused and len(reader.messages) <= (self._max_queue or 0) // 4:
             self._resume()
@@ -181,6 +188,48 @@ class Stream(asyncio.BufferedProtocol):
         self._answer_ping()
 
     # What follows from it.
+
+    async def _arrived(self) -> None:
+        """Until there is a message. Raises EOFError."""
+        if not self._server and self._vigil.pays():
+            await self._soon()
+        while not self._reader.messages:
+            if self.state is State.CLOSED:
+                raise EOFError
+            self._arrival = self._loop.create_future()
+            try:
+                await self._arrival
+            finally:
+                self._arrival = None
+
+    async def _soon(self) -> None:
+        """Read the socket without the loop, for a moment, unless others of the loop expect something too."""
+        self._waits[self] = now_ns = time.monotonic_ns()
+        try:
+            await asyncio.sleep(0)  # all else that the loop has to do, while the peer is at work
+            alone = not any(self is not other and now_ns - ns < _RECENT_NS for other, ns in self._waits.items())
+            while alone and not self._reader.messages and self._vigil.watch(self._pull) > 0:
+                pass
+        finally:
+            del self._waits[self]
+
+    def _pull(self) -> int:
+        """Take what has come past the loop; how many bytes, -1 if it is the loop's to see what there is."""
+        descriptor = self._outlet.own
+        if descriptor is None or self._paused or self.state is not State.OPEN or self.transport.is_closing():
+            return -1
+        buffer = self._reader.get_buffer()
+        try:
+            count = os.readv(descriptor, (buffer,))
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return -1
+        finally:
+            del buffer  # or what it is lent from could not grow
+        if count:
+            self.buffer_updated(count)
+        return count or -1
 
     def _home(self, data: bytes) -> None:
         """The socket is this thread's again; ``data`` was read of it."""

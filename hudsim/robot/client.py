@@ -10,6 +10,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from hudsim.capability import Capability
 from hudsim.contract import Contract
 from hudsim.errors import ConnectError, HudsimError, LinkLost
@@ -100,6 +102,7 @@ class RobotClient:
         session.encodings = tuple(encodings)
         params = {} if isinstance(where, str) else dict(where.params)
         contract = Contract.load(dict(greeting.contract or params.get("contract") or {}))
+        session.expect(contract.layout)
         client = cls(link, session, contract, params)
         if claim:
             await client.claim(token)
@@ -208,9 +211,16 @@ class RobotClient:
         except TimeoutError:
             return LinkLost(f"{self._link.peer} is gone")
 
+    def _playing(self, episode: str | None) -> None:
+        """What is seen is of ``episode``."""
+        self.episode, action = episode, self.contract.action
+        if episode is not None and action.complete:
+            self._session.playing(episode, np.dtype(action.dtype), action.shape or ())
+
     async def _account(self, heard: Heard, received_ns: int) -> None:
         meta, index = heard.meta, heard.index
-        self.episode = meta.get("episode", self.episode)
+        if self._index < 0 or meta.get("episode") != self.episode:
+            self._playing(meta.get("episode", self.episode))
         if self._same_clock and "t_send_ns" in meta:
             self.cadence.stages["wire"].record(received_ns - int(meta["t_send_ns"]))
         if index >= 0:

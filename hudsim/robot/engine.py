@@ -19,6 +19,7 @@ from hudsim.robot.play import Play
 from hudsim.robot.world import Row, World
 from hudsim.wire.ring import Page
 from hudsim.wire.session import Frame, Peer, encode_observation
+from hudsim.wire.usual_observations import UsualObservations
 
 __all__ = ["Deliver", "Delivery", "Engine", "worlds_fault"]
 
@@ -56,6 +57,7 @@ class Engine(ABC, Generic[P]):
         self._now = sim.clock.now_ns
         self._rate_hz = world.contract.control_rate
         self._cameras = Cameras(world.contract)
+        self._usual = UsualObservations.of(world.contract.layout)
         self._hashed = world.contract.timing.mode != "realtime"
 
     # From any thread
@@ -233,6 +235,7 @@ class Engine(ABC, Generic[P]):
             meta=meta,
             peer=peer,
             page=page,
+            usual=self._usual,
         )
         frame = self._late(play, row, meta, write) if play.encodings else self._written(play, row, write)
         play.cadence.stages["encode"].record(self._now() - began_ns)

@@ -27,7 +27,7 @@ from hudsim.wire.format import (
     Limits,
 )
 
-__all__ = ["decode"]
+__all__ = ["decode", "flat_map"]
 
 _U16, _U32 = (struct.Struct(f">{code}").unpack_from for code in "HI")
 _NUMBERS = {
@@ -196,29 +196,10 @@ class _Reader:
         """An array as everyone writes it, or a flat map at a message's end; None for any other map."""
         if count == 4 and self.data.startswith(_MARK, pos):
             return self.array(pos + len(_MARK))
-        if depth != 1 or (flat := self.flat(pos, count)) is None:
+        if depth != 1 or not 0 < count < 16 or (flat := flat_map(self.data, pos - 1)) is None:
             return None
         self.enter(2 * count, pos, depth)
         return flat, self.size
-
-    def flat(self, pos: int, count: int) -> dict[str, Any] | None:
-        """A map of at most 15 plain values that is all the rest of a message; by msgpack's unpacker.
-
-        ``meta`` stands last in an observation, and this takes a fifth of the time. None: it is another, to be read
-        here, where what is wrong with it has its words.
-        """
-        if not 0 < count < 16 or self.size - pos > _SHORT:
-            return None
-        try:
-            items = msgpack.unpackb(memoryview(self.data)[pos - 1 :], max_array_len=0, max_map_len=count)
-        except (ValueError, msgpack.UnpackException):
-            return None
-        if type(items) is not dict or len(items) != count:
-            return None
-        for key, item in items.items():
-            if type(key) is not str or type(item) not in _PLAIN:
-                return None
-        return items if items.keys().isdisjoint(_MARKED) else None
 
     def key(self, pos: int) -> tuple[str, int]:
         """A key that is not a short str: a longer one, or the bytes that mark arrays and scalars."""
@@ -325,6 +306,27 @@ class _Reader:
         own: Array = array.astype(array.dtype.type)
         own.flags.writeable = self.copy
         return own
+
+
+def flat_map(data: bytes, at: int) -> dict[str, Any] | None:
+    """The map of at most 15 plain values from ``at`` on that is all the rest of a message; by msgpack's unpacker.
+
+    ``meta`` stands last in an observation, and this takes a fifth of the time. None: it is another, to be read where
+    what is wrong with it has its words.
+    """
+    count = data[at] & 15
+    if len(data) - at > _SHORT:
+        return None
+    try:
+        items = msgpack.unpackb(memoryview(data)[at:], max_array_len=0, max_map_len=count)
+    except (ValueError, msgpack.UnpackException):
+        return None
+    if type(items) is not dict or len(items) != count:
+        return None
+    for key, item in items.items():
+        if type(key) is not str or type(item) not in _PLAIN:
+            return None
+    return items if items.keys().isdisjoint(_MARKED) else None
 
 
 def _scalar(dtype: np.dtype[Any], value: Any) -> Any:

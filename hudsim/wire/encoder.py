@@ -8,7 +8,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgpack
 import numpy as np
@@ -31,7 +31,19 @@ from hudsim.wire.format import (
 from hudsim.wire.mirror import reorder
 from hudsim.wire.ring import LARGE, Page
 
-__all__ = ["encode", "encode_pieces"]
+__all__ = [
+    "Piece",
+    "array_envelope",
+    "encode",
+    "encode_pieces",
+    "flat_bytes",
+    "int_bytes",
+    "key_bytes",
+    "length_bytes",
+    "place_bytes",
+]
+
+Piece: TypeAlias = bytes | memoryview
 
 _u16, _u32, _u64 = (struct.Struct(f">B{code}").pack for code in "HIQ")
 _i8, _i16, _i32, _i64 = (struct.Struct(f">B{code}").pack for code in "bhiq")
@@ -57,7 +69,7 @@ def encode(message: Any, page: Page | None = None) -> bytes:
     return _join_moved(out) if out.moved else b"".join(out)
 
 
-def encode_pieces(message: Any, page: Page | None = None) -> list[bytes | memoryview]:
+def encode_pieces(message: Any, page: Page | None = None) -> list[Piece]:
     """The same as pieces that make up the frame: the bytes, and large arrays where they stand.
 
     Nothing of those is copied, so that the pieces are good until somebody writes to the arrays.
@@ -65,7 +77,7 @@ def encode_pieces(message: Any, page: Page | None = None) -> list[bytes | memory
     out = _parts(message, page)
     if out.moved:
         return [_join_moved(out)]
-    pieces: list[bytes | memoryview] = []
+    pieces: list[Piece] = []
     start = 0
     for index in out.large:
         pieces += (b"".join(out[start:index]), memoryview(out[index]).cast("B"))
@@ -123,14 +135,14 @@ def _write(out: _Parts, value: Any, depth: int) -> None:
 
 def _write_dict(out: _Parts, value: dict[Any, Any], depth: int) -> None:
     _enter(value, depth)
-    if depth and value and (packed := _packed(value)) is not None:
+    if depth and value and (packed := flat_bytes(value)) is not None:
         out.append(packed)
         return
-    out.append(_length(len(value), 0x80, 0xDE))
+    out.append(length_bytes(len(value), 0x80, 0xDE))
     key = None
     try:
         for key, item in value.items():
-            out.append(_key(key))
+            out.append(key_bytes(key))
             leaf = _LEAVES.get(type(item))
             if leaf is not None:
                 out.append(leaf(item))
@@ -141,7 +153,7 @@ def _write_dict(out: _Parts, value: dict[Any, Any], depth: int) -> None:
         raise
 
 
-def _packed(value: dict[Any, Any]) -> bytes | None:
+def flat_bytes(value: dict[Any, Any]) -> bytes | None:
     """A flat map of plain values, as ``meta`` is, by msgpack's own packer in C: the same bytes in a tenth of the time.
 
     None for any other, and for what that cannot say: it is then told where it stands.
@@ -158,7 +170,7 @@ def _packed(value: dict[Any, Any]) -> bytes | None:
 
 def _write_list(out: _Parts, value: list[Any] | tuple[Any, ...], depth: int) -> None:
     _enter(value, depth)
-    out.append(_length(len(value), 0x90, 0xDC))
+    out.append(length_bytes(len(value), 0x90, 0xDC))
     for index, item in enumerate(value):
         try:
             _write(out, item, depth + 1)
@@ -184,7 +196,7 @@ def _write_other(out: _Parts, value: Any, depth: int) -> None:
     elif isinstance(value, str):
         out.append(_text(str.__str__(value)))
     elif isinstance(value, int):
-        out.append(_int(int(value)))
+        out.append(int_bytes(int(value)))
     elif isinstance(value, float):
         out.append(_f64(0xCB, value))
     elif isinstance(value, dict):
@@ -200,31 +212,49 @@ def _write_other(out: _Parts, value: Any, depth: int) -> None:
 
 
 def _write_array(out: _Parts, array: Array) -> None:
-    head, tail, swapped = _envelope(array.dtype, array.shape)
+    mark, head, tail, swapped = _envelope(array.dtype, array.shape)
     if out.page is not None and array.nbytes >= LARGE and (place := out.page.place(array)) is not None:
-        out += (ARRAY_HEAD, _int(place), tail)
+        out += (mark, place_bytes(place), tail)
         return
     body: Array | bytes = array
     if array.nbytes <= _SMALL:
         body = (array if swapped is None else array.astype(swapped)).tobytes()
     elif swapped is not None or not array.flags.c_contiguous:
-        out.moved.append(len(out) + 1)
+        out.moved.append(len(out) + 2)
     elif array.nbytes >= LARGE:
-        out.large.append(len(out) + 1)
-    out += (head, body, tail)
+        out.large.append(len(out) + 2)
+    out += (mark, head, body, tail)
 
 
 @lru_cache(maxsize=1024)
-def _envelope(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, np.dtype[Any] | None]:
-    """What stands before and after an array's data, and the dtype to swap its bytes to (None: as they are)."""
+def _envelope(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, bytes, np.dtype[Any] | None]:
+    """What marks an array, what stands before its data and what after, and the dtype to swap its bytes to (None: as
+    they are).
+    """
     if DTYPES.get(dtype.str) != dtype:
         raise _NotCarried(f"got an array of dtype {dtype}, expected {CARRIED}")
     if len(shape) > MAX_DIMS:
         raise _NotCarried(f"got an array of {len(shape)} axes, expected at most {MAX_DIMS}")
     swapped = dtype.newbyteorder("<") if dtype.str[0] == ">" else None
-    head = ARRAY_HEAD + _blob(math.prod(shape) * dtype.itemsize)
-    dims = _length(len(shape), 0x90, 0xDC) + b"".join(map(_int, shape))
-    return head, DTYPE_KEY + _text((swapped or dtype).str) + SHAPE_KEY + dims, swapped
+    head = _blob(math.prod(shape) * dtype.itemsize)
+    dims = length_bytes(len(shape), 0x90, 0xDC) + b"".join(map(int_bytes, shape))
+    return ARRAY_HEAD, head, DTYPE_KEY + _text((swapped or dtype).str) + SHAPE_KEY + dims, swapped
+
+
+def array_envelope(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, bytes]:
+    """What marks an array, what stands before its data (:func:`place_bytes` may stand for both), and what after.
+
+    Raises :class:`WireError` for what is not carried.
+    """
+    try:
+        return _envelope(dtype, shape)[:3]
+    except _NotCarried as error:
+        raise WireError(str(error)) from None
+
+
+def place_bytes(place: int) -> bytes:
+    """A place in shared memory, as it stands where an array's data would: always of the same size."""
+    return _u64(0xCF, place)
 
 
 def _join_moved(parts: _Parts) -> bytes:
@@ -263,7 +293,8 @@ def _room(size: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _key(key: Any) -> bytes:
+def key_bytes(key: Any) -> bytes:
+    """A map's key."""
     if not isinstance(key, str):
         raise _NotCarried(f"got a key of type {type(key).__name__}, expected str")
     if key in _MARKERS:
@@ -286,7 +317,8 @@ def _blob(size: int) -> bytes:
     return _BYTE[0xC4] + _BYTE[size] if size < 256 else _wide(size, 0xC5)
 
 
-def _length(count: int, fixed: int, code: int) -> bytes:
+def length_bytes(count: int, fixed: int, code: int) -> bytes:
+    """The start of a list or map of ``count`` items; ``fixed`` begins a short one, ``code`` a longer one."""
     return _BYTE[fixed | count] if count < 16 else _wide(count, code)
 
 
@@ -297,7 +329,8 @@ def _wide(count: int, code: int) -> bytes:
     return _u16(code, count) if count < 1 << 16 else _u32(code + 1, count)
 
 
-def _int(value: int) -> bytes:
+def int_bytes(value: int) -> bytes:
+    """A whole number, in the fewest bytes."""
     if value < 0:
         return _negative(value)
     if value < 0x80:
@@ -333,6 +366,6 @@ _LEAVES: dict[type, Callable[[Any], bytes]] = {
     type(None): lambda _: b"\xc0",
     bool: lambda value: b"\xc3" if value else b"\xc2",
     float: lambda value: _f64(0xCB, value),
-    int: _int,
+    int: int_bytes,
     str: _text,
 }

@@ -439,7 +439,7 @@ async def test_two_may_not_receive_at_once_and_one_that_is_cancelled_takes_nothi
         await asyncio.wait([first])
         await link.send("kept")
         second = asyncio.create_task(link.receive())
-        while not link._stream._reader.messages:  # noqa: ASYNC110 - it is in, and its receiver has not run yet
+        while not (link._stream._reader.messages or second.done()):  # noqa: ASYNC110 - in, and its receiver has not run
             await asyncio.sleep(0)
         second.cancel()
         await asyncio.wait([second])

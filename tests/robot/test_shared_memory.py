@@ -24,6 +24,7 @@ from hudsim.net import Address, connect
 from hudsim.robot.client import RobotClient
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.wire.codec import decode, encode
+from hudsim.wire.encoder import place_bytes
 from tests.asyncrun import on_loop, within
 from tests.robot.playing import play, zeros
 from tests.robot.worlds import Cards, Draws, Grid, inline, spawned
@@ -167,7 +168,7 @@ async def test_a_place_that_is_none_ends_that_agent_alone_and_in_words() -> None
         assert ring is not None
         page = ring.back.take()
         frame = encode({"actions": np.zeros((4096, 5), np.float32), "episode": bad.episode}, page)
-        place = encode(ring.offer["size"] - 64)
+        place = place_bytes(ring.offer["size"] - 64)
         at = frame.index(b"\xc4\x04data") + 6
         await bad._send(frame[:at] + place + frame[at + len(place) :])
         with pytest.raises(WireError, match="in shared memory"):

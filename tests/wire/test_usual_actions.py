@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hudsim.wire.codec import decode, encode
-from hudsim.wire.usual import UsualActions
+from hudsim.wire.usual_actions import UsualActions
 
 TOKEN = "0-0123456789abcdef"
 
@@ -25,10 +27,12 @@ def test_what_it_knows_is_what_decoding_says(dtype: str, shape: tuple[int, ...],
     array = (np.random.default_rng(seed).random(shape) * 200 - 100).astype(dtype)
     usual = UsualActions(np.dtype(dtype), shape, TOKEN)
     sent = frame(np.asarray(array), index)
-    known = usual.match(sent)
+    known, written = usual.match(sent), usual.write(np.asarray(array), TOKEN, index)
     if index >= 2**32:
         assert known is None
+        assert written is None
         return
+    assert written == sent
     assert known is not None
     whole = decode(sent)
     np.testing.assert_array_equal(known[0], whole["actions"], strict=True)
@@ -58,6 +62,29 @@ def test_what_it_knows_is_what_decoding_says(dtype: str, shape: tuple[int, ...],
 )
 def test_any_other_frame_is_left_to_the_decoder(other: bytes) -> None:
     assert UsualActions(np.dtype("float32"), (8,), TOKEN).match(other) is None
+
+
+@pytest.mark.parametrize(
+    ("array", "token", "index"),
+    [
+        (np.zeros(7, np.float32), TOKEN, 7),
+        (np.zeros(8, np.float64), TOKEN, 7),
+        ([0.0] * 8, TOKEN, 7),
+        (np.zeros(8, np.float32), "1-0123456789abcdef", 7),
+        (np.zeros(8, np.float32), None, 7),
+        (np.zeros(8, np.float32), TOKEN, None),
+        (np.zeros(8, np.float32), TOKEN, -1),
+        (np.zeros(8, np.float32), TOKEN, True),
+    ],
+    ids=range(8),
+)
+def test_other_actions_are_left_to_the_encoder(array: Any, token: str | None, index: int | None) -> None:
+    assert UsualActions(np.dtype("float32"), (8,), TOKEN).write(array, token, index) is None
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("float32", (0,)), (">f4", (8,)), ("float64", (50, 50))])
+def test_some_actions_have_no_usual_frame(dtype: str, shape: tuple[int, ...]) -> None:
+    assert UsualActions.of(np.dtype(dtype), shape, TOKEN) is None
 
 
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
