@@ -64,5 +64,6 @@ class Vigil:
                 self._vain = min(self._vain + 1, _MOST_VAIN)
                 self._rest = (1 << self._vain) - 1
                 return found
+            os.sched_yield()
         self._vain = 0
         return found

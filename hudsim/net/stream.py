@@ -23,7 +23,7 @@ _RECENT_NS = 1_000_000
 
 _Waits = dict["Stream", int]
 _waits: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waits] = WeakKeyDictionary()
-"""On each loop, the clients' streams that are waited for, and since when."""
+"""On each loop, the streams that are waited for, and since when."""
 
 
 class State(enum.Enum):
@@ -191,27 +191,26 @@ class Stream(asyncio.BufferedProtocol):
 
     async def _arrived(self) -> None:
         """Until there is a message. Raises EOFError."""
-        if not self._server and self._vigil.pays():
-            await self._soon()
-        while not self._reader.messages:
-            if self.state is State.CLOSED:
-                raise EOFError
-            self._arrival = self._loop.create_future()
-            try:
+        self._waits[self] = time.monotonic_ns()
+        try:
+            if not self._server and self._vigil.pays():
+                await self._soon()
+            while not self._reader.messages:
+                if self.state is State.CLOSED:
+                    raise EOFError
+                self._arrival = self._loop.create_future()
                 await self._arrival
-            finally:
-                self._arrival = None
+        finally:
+            self._arrival = None
+            del self._waits[self]
 
     async def _soon(self) -> None:
-        """Read the socket without the loop, for a moment, unless others of the loop expect something too."""
-        self._waits[self] = now_ns = time.monotonic_ns()
-        try:
-            await asyncio.sleep(0)  # all else that the loop has to do, while the peer is at work
-            alone = not any(self is not other and now_ns - ns < _RECENT_NS for other, ns in self._waits.items())
-            while alone and not self._reader.messages and self._vigil.watch(self._pull) > 0:
-                pass
-        finally:
-            del self._waits[self]
+        """Read the socket past the loop, for a moment, unless others of the loop may expect something just as soon."""
+        await asyncio.sleep(0)  # all else that the loop has to do, while the peer is at work
+        recently_ns = time.monotonic_ns() - _RECENT_NS
+        alone = not any(since_ns > recently_ns and other is not self for other, since_ns in self._waits.items())
+        while alone and not self._reader.messages and self._vigil.watch(self._pull) > 0:
+            pass
 
     def _pull(self) -> int:
         """Take what has come past the loop; how many bytes, -1 if it is the loop's to see what there is."""

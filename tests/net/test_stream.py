@@ -8,7 +8,8 @@ import datetime as dt
 import random
 import resource
 import ssl
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.sync import server as sync_server
 from websockets.utils import accept_key
 
 from hudsim.errors import FrameTooLarge, LinkLost
@@ -448,3 +450,79 @@ async def test_two_may_not_receive_at_once_and_one_that_is_cancelled_takes_nothi
         await link.close()
         await server.stop()
         writer.close()
+
+
+@contextlib.contextmanager
+def quick() -> Iterator[str]:
+    """The address of a server of another thread, which answers at once; "close" closes, "cut" cuts."""
+
+    def answer(ws: sync_server.ServerConnection) -> None:
+        for message in ws:
+            if message == "close":
+                return
+            if message == "cut":
+                ws.socket.close()
+                return
+            if message == "ping":
+                ws.ping()
+            ws.send(message)
+
+    with sync_server.serve(answer, "127.0.0.1", 0, max_size=None) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}/"
+        server.shutdown()
+        thread.join(5)
+
+
+@on_loop
+async def test_whoever_stays_awake_for_answers_hears_all_and_leaves_the_loop_its_turns() -> None:
+    turns, over = 0, asyncio.Event()
+
+    async def other() -> None:
+        nonlocal turns
+        while not over.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    with quick() as address:
+        link = await connect(address)
+        task = asyncio.create_task(other())
+        for at in range(300):
+            for message in (f"{at}", "ping", LARGE) if at % 30 == 0 else (f"{at}",):
+                await link.send(message)
+                assert await link.receive() == message
+        over.set()
+        await task
+        assert turns >= 300
+        await link.send("close")
+        with pytest.raises(LinkLost) as lost:
+            await link.receive()
+        assert lost.value.data["close_code"] == 1000
+
+
+@on_loop
+async def test_whoever_stays_awake_notices_that_the_peer_is_gone() -> None:
+    with quick() as address:
+        link = await connect(address)
+        for message in ("a", "b", "c"):
+            await link.send(message)
+            assert await link.receive() == message
+        await link.send("cut")
+        with pytest.raises(LinkLost):
+            await link.receive()
+
+
+@on_loop
+async def test_many_that_wait_on_one_loop_do_not_hold_each_other_up() -> None:
+    """Nobody stays awake for his own answer while another's may be there."""
+    with quick() as address:
+        links = [await connect(address) for _ in range(8)]
+
+        async def talk(link: Link) -> None:
+            for at in range(100):
+                await link.send(f"{at}")
+                assert await link.receive() == f"{at}"
+
+        await asyncio.gather(*map(talk, links))
+        await asyncio.gather(*(link.close() for link in links))
