@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
         help=f"measure {' or '.join(PEERS)} too, installed for that interpreter (may be repeated)",
     )
     parser.add_argument("--content", choices=CONTENTS, default=CONTENTS[0], help="of the pictures (default: camera)")
-    parser.add_argument("--turns", type=int, metavar="N", help=f"of up to 25 trips each (default: {_TURNS})")
+    parser.add_argument("--turns", type=int, metavar="N", help=f"of up to 50 trips each (default: {_TURNS})")
     asked = parser.parse_args(arguments)
     turns = asked.turns or (_QUICK_TURNS if asked.quick else _TURNS)
     payloads = asked.payload or (_QUICK_PAYLOADS if asked.quick else PAYLOADS)

@@ -19,7 +19,7 @@ from hudsim.errors import UsageError
 __all__ = ["FLOOR", "OWN", "PEERS", "Row", "System", "measure"]
 
 _SYSTEMS = Path(__file__).parent / "systems"
-_TRIPS, _BUDGET_S = 25, 0.1  # of a turn
+_TRIPS, _BUDGET_S = 50, 0.1  # of a turn
 
 FLOOR = "websockets"
 """The system whose median the others' ratio is to."""

@@ -15,8 +15,8 @@ __all__ = ["Vigil"]
 
 R = TypeVar("R")
 
-_SETTING, _USUAL, _LONGEST_US = "HUDSIM_AWAKE_US", "200", 10_000
-_MOST_VAIN = 6
+_SETTING, _USUAL, _LONGEST_US = "HUDSIM_AWAKE_US", "400", 10_000
+_MOST_VAIN = 4
 
 
 @functools.cache
@@ -33,8 +33,8 @@ class Vigil:
 
     A thread that sleeps is woken 20 to 60 µs late, and its caches are cold then, so that its next steps take twice as
     long: more than all else of a round trip between processes. Staying awake takes a core's time instead. So it is done
-    for ``HUDSIM_AWAKE_US`` at most (an environment variable; 200, and 0 is never), and as long as it pays: after n
-    times in vain, the next 2ⁿ - 1 waits (63 at most) go to sleep at once.
+    for ``HUDSIM_AWAKE_US`` at most (an environment variable; 400, and 0 is never), and as long as it pays: after n
+    times in vain, the next 2ⁿ - 1 waits (15 at most) go to sleep at once.
 
     Raises :class:`~hudsim.errors.UsageError` for a setting that is no such time.
     """
