@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -59,6 +59,10 @@ def run(
         int | None, typer.Option(metavar="N", min=1, help="Ticks an episode.", show_default="as long as it lasts")
     ] = None,
     cameras: Cameras = None,
+    transport: Annotated[
+        Literal["shm", "socket"],
+        typer.Option(help="How images come on the world's host; over a network it is the socket in any case."),
+    ] = "shm",
     watchdog: Watchdog = 60.0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep run.json and fingerprints there.")] = None,
     video: Annotated[
@@ -85,7 +89,7 @@ def run(
         out = Path("runs") / f"{_file_name(asked.label)}-{_file_name(policy)}"
     if out is not None:
         _make_folder(out)
-    options = RunOptions(episodes, seed, max_steps, out, video, task_args)
+    options = RunOptions(episodes, seed, max_steps, out, video, task_args, shared_memory=transport == "shm")
     show = Progress(options)
     try:
         report = loop.run(_play(endpoint, agent, options, show, asked=asked, policy=policy))

@@ -34,6 +34,8 @@ class RunOptions:
         The agent's own limit on ticks. None: the world's alone.
     out
         A folder for ``run.json``, per-tick fingerprints and videos. None: keep nothing.
+    shared_memory
+        False: observations come through the socket, and encoded where the contract says so, also on the world's host.
     """
 
     episodes: int = 1
@@ -42,6 +44,7 @@ class RunOptions:
     out: Path | None = None
     video: bool = False
     task_args: dict[str, Any] = field(default_factory=dict)
+    shared_memory: bool = True
 
 
 @dataclass
@@ -245,7 +248,8 @@ class _Episode:
         seam = None
         try:
             capability = self._endpoint.capability()
-            async with await RobotClient.connect(capability, token=episode.token) as robot:
+            shared_memory = self._options.shared_memory
+            async with await RobotClient.connect(capability, token=episode.token, shared_memory=shared_memory) as robot:
                 report.transport = robot.transport
                 self._recorder = self._new_recorder(robot, report)
                 self._agent.bind(robot.contract, robot.params)

@@ -117,6 +117,16 @@ def test_run_plays_a_server_that_runs_already() -> None:
         assert process.poll() is None
 
 
+def test_run_sees_on_one_host_what_another_would() -> None:
+    with serving("test-card", "--set", "width=128", "--set", "height=64", "--encode", "jpeg:80") as (_, server):
+        words = ("run", server["url"], "-p", "random", "--max-steps", "5")
+        near, far = document(*words), document(*words, "--transport", "socket")
+    assert (near["transport"], near["encodings"]) == ("shm", {})
+    assert far["transport"] == "socket"
+    assert set(far["encodings"].values()) == {"jpeg:80"}
+    assert far["cadence"]["stages_us"]["decompress"]["p50"] > 0
+
+
 def test_ones_own_policy_from_a_file_or_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(POLICY)
     for policy in ("mine.py:Still", "mine:agent"):
