@@ -36,6 +36,8 @@ def _free(name: str) -> str:
     if not name or name in RESERVED_NAMES:
         hint = f"the wire's own are: {', '.join(sorted(RESERVED_NAMES))}"
         raise refuse(f"a feature called {name!r}", "another name", hint=hint)
+    if not name.isprintable():  # what UTF-8 cannot say is not, either
+        raise refuse(f"a feature called {name!r}", "a name that can be printed")
     return name
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -23,6 +25,7 @@ R = TypeVar("R")
 Job = Callable[[], None]
 
 _PATIENCE = 0.5  # a job that ends just after a deadline does not cost the tick, nor bring it too near the next
+_NAP_S = 100e-6
 _WAKE_EARLY_NS = 400_000  # leave the queue this long before a deadline; the clock sleeps and spins the rest
 
 
@@ -146,11 +149,12 @@ class SimThread:
         watched = self._watched
         if watched is None or not watched.jobs:
             return self._jobs.get_nowait() if timeout_s == 0 else self._jobs.get(timeout=timeout_s)
+        end_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             try:
                 return self._jobs.get_nowait()
             except Empty:
-                job = watched.wait(timeout_s, unless=lambda: not self._jobs.empty())
+                job = watched.wait(end_s, unless=lambda: not self._jobs.empty())
             if job is not None:
                 return job
 
@@ -182,17 +186,17 @@ class _Watched:
             assert self._epoll is not None
             self._epoll.unregister(descriptor)
 
-    def wait(self, timeout_s: float | None, *, unless: Callable[[], bool]) -> Job | None:
+    def wait(self, end_s: float | None, *, unless: Callable[[], bool]) -> Job | None:
         """The job of a descriptor that can be read; None if the bell was rung or ``unless`` holds already.
 
-        Raises Empty after ``timeout_s``. Who rings makes ``unless`` true first, so that no ring is missed.
+        Raises Empty at ``end_s`` of the monotonic clock. Who rings makes ``unless`` true first: no ring is missed.
         """
         assert self._epoll is not None
         self._waiting = True
         try:
             if unless():
                 return None
-            found = self._look(self._epoll, timeout_s)
+            found = self._look(self._epoll, end_s)
         finally:
             self._waiting = False
         if not found:
@@ -203,12 +207,20 @@ class _Watched:
             return None
         return self.jobs.get(descriptor)
 
-    def _look(self, epoll: select.epoll, timeout_s: float | None) -> list[tuple[int, int]]:
-        """In lockstep the agent's answer is often there in a moment."""
+    def _look(self, epoll: select.epoll, end_s: float | None) -> list[tuple[int, int]]:
+        """What can be read, at the latest at ``end_s``. In lockstep the agent's answer is often there in a moment."""
         found: list[tuple[int, int]] = []
         if self._vigil.pays():
-            found = self._vigil.watch(lambda: epoll.poll(0, 1), timeout_s)
-        return found or epoll.poll(timeout_s, 1)
+            found = self._vigil.watch(lambda: epoll.poll(0, 1), None if end_s is None else end_s - time.monotonic())
+        if found or end_s is None:
+            return found or epoll.poll(None, 1)
+        # epoll counts in milliseconds and rounds up, which a ticker would be late by.
+        whole_ms = math.floor((end_s - time.monotonic()) * 1e3)
+        found = epoll.poll((whole_ms - 0.5) * 1e-3, 1) if whole_ms > 0 else []
+        while not found and (rest_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(_NAP_S, rest_s))
+            found = epoll.poll(0, 1)
+        return found
 
     def wake(self) -> None:
         """End a wait."""

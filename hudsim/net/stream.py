@@ -209,8 +209,9 @@ class Stream(asyncio.BufferedProtocol):
         await asyncio.sleep(0)  # all else that the loop has to do, while the peer is at work
         recently_ns = time.monotonic_ns() - _RECENT_NS
         alone = not any(since_ns > recently_ns and other is not self for other, since_ns in self._waits.items())
-        while alone and not self._reader.messages and self._vigil.watch(self._pull) > 0:
-            pass
+        messages = self._reader.messages
+        if alone and not messages and self._vigil.watch(self._pull) > 0 and not messages:
+            self._vigil.watch(lambda: self._pull() < 0 or bool(messages))  # the rest of it; not for ever
 
     def _pull(self) -> int:
         """Take what has come past the loop; how many bytes, -1 if it is the loop's to see what there is."""

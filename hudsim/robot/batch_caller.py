@@ -129,6 +129,8 @@ class BatchCaller:
         try:
             batch = stacked([ask.payload.batch for ask in asks])
             chunks = asks[0].payload.model.infer(batch)
+            if isinstance(chunks, np.ndarray):
+                chunks = np.array(chunks)  # its own: the model may return the same again, and each keeps but its rows
         except BaseException as error:  # noqa: BLE001 - whoever asked gets it, whatever it is
             if len(asks) == 1:
                 return [_awaitable(error)]
@@ -136,7 +138,6 @@ class BatchCaller:
             return [answer for ask in asks for answer in self._called([ask])]
         if not isinstance(chunks, np.ndarray) or chunks.ndim < 2 or len(chunks) != rows:
             return [_misshapen(chunks, rows) for _ in asks]
-        chunks = np.array(chunks)  # its own: the model may return the same array again, and each keeps but its rows
         with self._changed:
             self._queue.called(rows, time.monotonic_ns() - began_ns)
         ends = np.cumsum([ask.rows for ask in asks])

@@ -135,8 +135,8 @@ class RobotClient:
         heard, received_ns = self._taken
         if undecoded(heard.data):
             heard = await asyncio.wrap_future(self._decoder.submit(self._decoded, heard))
-        self._taken = None  # whoever cancels while it is decoded gets it the next time
         await self._account(heard, received_ns)
+        self._taken = None  # whoever cancels before this gets it the next time
         return heard
 
     async def send_action(self, action: Array, *, obs_index: int | None = None) -> None:

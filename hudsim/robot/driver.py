@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hudsim.errors import HudsimError, PolicyFailed
+from hudsim.contract.arrays import describe
+from hudsim.errors import ContractError, HudsimError, PolicyFailed
 from hudsim.robot.adapter import Adapter
 from hudsim.robot.bridge import Array
 from hudsim.robot.chunks import ChunkStrategy
@@ -160,6 +161,10 @@ class Driver:
             chunk = adapter.adapt_chunk(chunks[0], heard.data)
             stages["adapt"].record(adapted_ns - began_ns + time.monotonic_ns() - inferred_ns)
             stages["infer"].record(inferred_ns - adapted_ns)
+        if np.shape(chunk)[1:] != self._shape:  # before it is laid over another one, of another shape
+            action = self._robot.contract.action
+            got, expected = describe(np.asarray(chunk)[0]), f"{action.dtype}{list(self._shape)}"
+            raise ContractError(self._robot.contract.action_name, got=got, expected=expected)
         return chunk
 
     def _check(self, chunks: object) -> None:

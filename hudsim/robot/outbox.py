@@ -58,7 +58,8 @@ class Outbox:
         self.skipped += self._waiting is not None
         self._waiting = None
         if self._credit is None or last or len(self._sent) < self._credit:
-            self._sent.append(index)
+            if self._credit is not None:
+                self._sent.append(index)
             if isinstance(frame, LateFrame):
                 self.put(frame)
             else:

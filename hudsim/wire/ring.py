@@ -122,6 +122,8 @@ class Pages:
         known = self._whole[index]
         whole = None if known is None else known()
         if whole is None:  # the first of its frame
+            if self._words[self._at[index]] != _TAKEN:
+                raise DecodeError(f"got a place ({place}) in a page of shared memory that has been given back")
             start = self._start + index * size
             whole = np.frombuffer(self._frozen[start : start + size], np.uint8)
             self._whole[index] = weakref.ref(whole, self._give_back[index])

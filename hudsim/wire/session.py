@@ -404,8 +404,6 @@ class AgentSession:
         if self._usual is None or (usual := self._usual.read(frame, self.ring)) is None:
             return None
         meta = usual.meta
-        if "result" in meta:
-            return None
         for key in ("obs_index", "t_send_ns"):
             _index(meta, key, optional=True)
         return Heard(usual.data, False, False, usual.reward, usual.success, meta, None)
@@ -485,7 +483,7 @@ def _number(message: dict[str, Any], key: str) -> float:
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         value = value.item()
     if value is None or isinstance(value, bool | int | float):
-        return float(value or 0)
+        return 0.0 if value is None else float(value)
     raise WireError(f"{key}: got {_kind(value)}, expected a number")
 
 

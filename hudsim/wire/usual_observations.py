@@ -122,18 +122,18 @@ class UsualObservations:
             return None
 
     def _read(self, frame: bytes, ring: Ring | None) -> Usual | None:
-        data: dict[str, Array] = {}
+        found: list[tuple[int, int | None]] = []  # where the data is in the frame, or its place in the ring
         at = 0
-        for name, dtype, shape, size, lead, head in self._features:
+        for _, _, _, size, lead, head in self._features:
             if not frame.startswith(lead, at):
                 return None
             at += len(lead)
             if ring is not None and frame[at] == _PLACE:
-                data[name] = ring.find(_place_at(frame, at + 1)[0], dtype, shape, size)
+                found.append((at, _place_at(frame, at + 1)[0]))
                 at += _PLACE_SIZE
             elif frame.startswith(head, at):
                 at += len(head)
-                data[name] = _array(frame, at, dtype, shape)
+                found.append((at, None))
                 at += size
             else:
                 return None
@@ -150,7 +150,17 @@ class UsualObservations:
             return None
         at += 1 + len(_AFTER_SUCCESS)
         meta = flat_map(frame, at) if frame[at] in _FLAT else None
-        return None if meta is None else Usual(data, reward, _SUCCESS_OF[code], meta)
+        if meta is None or "result" in meta:
+            return None
+        # Last: a page is given back with the view of it, so that nothing may be looked at twice.
+        data: dict[str, Array] = {}
+        for (name, dtype, shape, size, _, _), (start, place) in zip(self._features, found, strict=True):
+            if place is None:
+                data[name] = _array(frame, start, dtype, shape)
+            else:
+                assert ring is not None
+                data[name] = ring.find(place, dtype, shape, size)
+        return Usual(data, reward, _SUCCESS_OF[code], meta)
 
 
 def _array(frame: bytes, at: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:

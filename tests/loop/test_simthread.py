@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -172,6 +173,32 @@ def test_jobs_from_many_threads_are_not_lost_while_it_waits_for_a_descriptor(
         thread.join(60)
         assert not thread.is_alive()
     sim.unwatch(pipe[0])
+
+
+def test_watching_descriptors_makes_no_tick_late(sim: SimThread, pipe: tuple[int, int]) -> None:
+    """Beside the same ticker that nothing is watched beside, by turns, on a machine that does other things too."""
+    late: dict[bool, list[int]] = {False: [], True: []}
+
+    def turn(*, watched: bool) -> None:
+        done = threading.Event()
+        if watched:
+            sim.watch(pipe[0], lambda: None)
+
+        def on_tick(tick: Tick) -> None:
+            late[watched].append(tick.late_ns)
+            if tick.index == 14:
+                sim.set_ticker(None)
+                done.set()
+
+        sim.submit(sim.set_ticker, Ticker(100.0), on_tick).result(5)
+        assert done.wait(10)
+        if watched:
+            sim.unwatch(pipe[0])
+
+    for _ in range(4):
+        turn(watched=False)
+        turn(watched=True)
+    assert statistics.median(late[True]) < statistics.median(late[False]) + 100_000
 
 
 def test_a_ticker_ticks_while_descriptors_are_watched(sim: SimThread, pipe: tuple[int, int]) -> None:

@@ -502,6 +502,25 @@ async def test_whoever_stays_awake_for_answers_hears_all_and_leaves_the_loop_its
 
 
 @on_loop
+async def test_bytes_that_go_on_coming_without_a_message_do_not_hold_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    pulls = 0
+
+    def pull() -> int:
+        nonlocal pulls
+        pulls += 1
+        return 1  # a flood of pongs, or a long message in small pieces
+
+    with quick() as address:
+        link = await connect(address)
+        monkeypatch.setattr(link._stream, "_pull", pull)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await link.receive()
+        assert pulls > 1
+        link.abort()
+
+
+@on_loop
 async def test_whoever_stays_awake_notices_that_the_peer_is_gone() -> None:
     with quick() as address:
         link = await connect(address)

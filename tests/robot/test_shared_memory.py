@@ -74,6 +74,37 @@ async def test_an_observation_that_is_kept_stays_as_it_was_seen() -> None:
 
 
 @on_loop
+async def test_first_and_last_observations_that_are_kept_stay_too() -> None:
+    """They are of other kinds: with a prompt (here a long one), and with a record."""
+    kept: list[tuple[int, Any]] = []
+    async with (
+        spawned(max_ticks=3, **CAMERAS) as world,
+        await RobotClient.connect(world.capability(), claim=False) as robot,
+    ):
+        for _ in range(4):
+            episode = await world.reset(prompt="read " * 1000)
+            await robot.claim(episode.token)
+            seen = await play(robot, 10)
+            kept += [(heard.index, heard.data[CAMERA]) for heard in (seen[0], seen[-1])]
+            del seen
+            await world.result(episode.token)
+    assert [index for index, _ in kept] == [0, 3] * 4
+    assert [read_card(image)[1] for _, image in kept] == [0, 3] * 4
+
+
+@on_loop
+async def test_what_a_policy_thinks_about_in_realtime_stays_as_it_was_seen() -> None:
+    """With a chunk under way, observations tell of it, and are of another kind again."""
+    async with spawned(mode="realtime", rate_hz=200.0, **CAMERAS) as world, joined(world) as (robot, _):
+        heard = await robot.get_observation()
+        for _ in range(15):
+            await robot.send_chunk(zeros(robot, 40))
+            heard = await robot.get_observation()
+            await asyncio.sleep(0.03)
+            assert read_card(heard.data[CAMERA])[1] == heard.index
+
+
+@on_loop
 async def test_every_slot_has_memory_of_its_own() -> None:
     async with spawned(Cards, num_envs=4, **CAMERAS) as world:
         slots = set()

@@ -104,6 +104,15 @@ def test_small_arrays_and_what_has_no_room_stay_in_the_frame() -> None:
     assert len(sent(world, {"state": np.zeros(LARGE - 1, np.uint8)})) > LARGE - 1
 
 
+def test_a_frame_is_looked_at_once() -> None:
+    """Its page is free when the views of it are gone, and may hold another frame by then."""
+    world, agent = ring(CAMERA)
+    frame = sent(world, {"camera": CAMERA})
+    decode(frame, shared=agent)
+    with pytest.raises(DecodeError, match="has been given back"):
+        decode(frame, shared=agent)
+
+
 def test_a_view_stays_as_it_is_for_as_long_as_it_is_held() -> None:
     world, agent = ring(CAMERA)
     frames = [np.full_like(CAMERA, number) for number in range(40)]
@@ -359,6 +368,8 @@ def test_places_that_cross_pages_or_are_not_aligned_are_refused() -> None:
     ):
         with pytest.raises(DecodeError):
             decode(_described(place, [count]), shared=agent)
+    page = world.pages.take()
+    assert page is not None
     assert decode(_described(HEADER + size - 64, [64]), shared=agent).shape == (64,)
 
 

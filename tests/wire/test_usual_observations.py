@@ -62,7 +62,23 @@ def test_what_it_writes_is_what_encoding_gives_and_what_it_reads_is_what_decodin
         np.testing.assert_array_equal(array, whole[name], strict=True)
         assert array.flags.aligned
         assert not array.flags.writeable
+    assert encode(read.reward) == encode(whole["reward"])  # tells -0.0 from 0.0
     assert (read.reward, read.success, read.meta) == (whole["reward"], whole["success"], whole["meta"])
+
+
+@pytest.mark.parametrize("changes", [{"terminated": True}, {"meta": {"chunk": [1]}}, {"meta": {"result": None}}])
+def test_a_frame_that_is_left_to_the_decoder_is_not_looked_at(changes: Observation) -> None:
+    """Or its page would be free again before the decoder comes to it."""
+    data = shown(LAYOUT, 1)
+    ring, usual = ring_for(data), UsualObservations.of(LAYOUT)
+    assert ring is not None
+    assert usual is not None
+    page = ring.pages.take()
+    assert page is not None
+    frame = b"".join(encode_pieces({**message(data, 0.5, None, META), **changes}, page))
+    page.sent()
+    assert usual.read(frame, ring) is None
+    np.testing.assert_array_equal(decode(frame, shared=ring)["camera"], data["camera"])
 
 
 LAYOUT: list[tuple[str, np.dtype[Any], tuple[int, ...]]] = [
