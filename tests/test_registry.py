@@ -12,6 +12,7 @@ import pytest
 from hudsim import registry
 from hudsim.agents import Answer, Noop, Oracle
 from hudsim.errors import UnknownName, UsageError
+from hudsim.registry.agent_choice import oracle
 from hudsim.registry.arguments import Arguments
 from hudsim.robot.agent import RobotAgent
 from hudsim.robot.bridge import RobotBridge
@@ -226,6 +227,28 @@ def test_policies_of_ones_own_are_models_or_make_agents(mine: str) -> None:
         registry.policy(f"{mine}:Still", {"chunks": 0})
     with pytest.raises(UnknownName, match="no policy 'holt'; did you mean 'hold'"):
         registry.policy("holt")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("openpi:", r"got '', expected ws://host:port/path"),
+        ("openpi:localhost:8000", r"got 'localhost:8000', expected ws://host:port/path"),
+        ("openpi:ws://h:1?bearer=secret", r"^policy openpi:ws://h:1: got a URL with \?…, which would be kept"),
+        ("ws://h:1", r"policy ws://h:1: got the scheme ws://.*an openpi policy server is openpi:ws://HOST:PORT$"),
+    ],
+)
+def test_a_policy_server_is_named_by_its_prefix_and_its_url(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        registry.policy(name).agent()
+    if name.startswith("openpi:"):
+        with pytest.raises(UsageError, match=said):
+            registry.agent(name)
+
+
+def test_a_policy_server_that_a_reference_names_is_not_dialled() -> None:
+    with pytest.raises(UsageError, match="no module 'openpi:ws://127"):
+        oracle()._player("openpi:ws://127.0.0.1:1", {})
 
 
 def test_an_adapter_of_ones_own_stands_before_a_model_but_not_before_an_agent(mine: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hudsim.errors import UnknownName, UsageError
 from hudsim.registry.arguments import Arguments, make
 from hudsim.registry.entry import Entry
-from hudsim.registry.names import agents, find, policies
+from hudsim.registry.names import agents, find, policies, served_policy
 from hudsim.robot.model import Model
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ _ANSWER, _SCRIPT = "answer:", "script:"
 def agent(name: str, settings: Mapping[str, Any] | None = None) -> Agent:
     """The agent of ``name``, with ``settings`` for what makes it.
 
-    A name that is none of :func:`agents` is ``answer:TEXT``, ``script:FILE``, or ``module:attr`` or ``file.py:attr``: a
-    coroutine function of a run, an object that can be called as one, a Model, or a class or function that makes one of
-    these.
+    A name that is none of :func:`agents` is ``answer:TEXT``, ``script:FILE``, ``openpi:ws://HOST:PORT``, or
+    ``module:attr`` or ``file.py:attr``: a coroutine function of a run, an object that can be called as one, a Model, or
+    a class or function that makes one of these.
 
     Raises :class:`~hudsim.errors.UnknownName` for a name or setting that is not there, and
     :class:`~hudsim.errors.UsageError` for what is no agent and makes none.
@@ -42,7 +42,8 @@ def agent(name: str, settings: Mapping[str, Any] | None = None) -> Agent:
 
         _NOTHING.check(name, settings)
         return Script(name.removeprefix(_SCRIPT))
-    entry = find(name, "agent", Entry(name, name, "") if ":" in name else None, agents())
+    given = Entry(name, name, "") if ":" in name else None
+    entry = served_policy(name) or find(name, "agent", given, agents())
     found = entry.find()
     if _is_whole(found) or not callable(found):
         _NOTHING.check(name, settings)

@@ -9,7 +9,7 @@ from typing import Literal
 from hudsim.errors import UnknownName, UsageError
 from hudsim.registry.entry import Entry
 
-__all__ = ["FORMS", "Kind", "agents", "environments", "find", "policies", "worlds"]
+__all__ = ["FORMS", "Kind", "agents", "environments", "find", "policies", "served_policy", "worlds"]
 
 Kind = Literal["world", "policy", "adapter", "environment", "agent"]
 
@@ -45,6 +45,7 @@ _POLICIES = [
         chunks=("rtc", 1),  # it plans on from what is still to be executed, without a pause
     ),
 ]
+_OPENPI = "openpi:"
 _CALC = "hudsim.coding_envs.calc"
 _ENVIRONMENTS = [
     Entry("arm-reach", f"{_ARM_TASKS}:reach_tasks", "the arm brings its tip to a marker, from easy to hard"),
@@ -68,7 +69,10 @@ FORMS: dict[Kind, dict[str, str]] = {
         "module:attr": "a RobotBridge of your own, or what makes one; file.py:attr too",
         "ws://…": "a server that runs already: the url that `hudsim serve` printed",
     },
-    "policy": {"module:attr": "a Model of your own, or what makes one or a RobotAgent; file.py:attr too"},
+    "policy": {
+        "openpi:ws://…": "what an openpi policy server answers, its actions [T, D]: openpi:ws://HOST:PORT",
+        "module:attr": "a Model of your own, or what makes one or a RobotAgent; file.py:attr too",
+    },
     "adapter": {"module:attr": "an Adapter of your own, or what makes one; file.py:attr too"},
     "environment": {
         "FILE.py": "tasks of your own, and the environments they run in; a folder of such files too",
@@ -85,6 +89,7 @@ FORMS: dict[Kind, dict[str, str]] = {
 
 _URLS: dict[Kind, str] = {
     "world": ", expected ws:// or wss://, the url that `hudsim serve` printed",
+    "policy": ", expected a policy; an openpi policy server is openpi:ws://HOST:PORT",
     "environment": ", expected tasks; the url of a server that runs them goes with --runtime",
 }
 
@@ -111,6 +116,22 @@ def agents() -> dict[str, Entry]:
     ``hudsim.agents``).
     """
     return _named([*_AGENTS, *policies().values()], "agent")
+
+
+def served_policy(name: str) -> Entry | None:
+    """The policy that a server runs, for ``openpi:ws://HOST:PORT``. None: the name is of another form.
+
+    Raises :class:`~hudsim.errors.UsageError` for a URL with a token: a name is kept with the runs.
+    """
+    if not name.startswith(_OPENPI):
+        return None
+    url, token, _ = name.removeprefix(_OPENPI).partition("?")
+    if token:
+        raise UsageError(
+            f"policy {_OPENPI}{url}: got a URL with ?…, which would be kept with the runs; expected one without; in "
+            "Python hudsim.policies.openpi_server.OpenpiServer takes it"
+        )
+    return Entry(name, "hudsim.policies.openpi_server:OpenpiServer", "", {"url": url})
 
 
 def _named(own: Iterable[Entry], kind: Kind) -> dict[str, Entry]:

@@ -10,7 +10,7 @@ from hudsim.errors import UsageError
 from hudsim.registry.adapter_choice import make_adapter
 from hudsim.registry.arguments import Arguments, make
 from hudsim.registry.entry import Entry
-from hudsim.registry.names import find, policies
+from hudsim.registry.names import find, policies, served_policy
 from hudsim.robot.model import Model
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Policy:
 def policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     """The policy of ``name`` with ``settings`` for what makes it. Raises as :func:`world` does."""
     given = Entry(name, name, "") if ":" in name else None
-    entry = find(name, "policy", given, policies())
+    entry = served_policy(name) or find(name, "policy", given, policies())
     made = entry.load()
     settings = settings or {}
     Arguments.of(made).check(name, settings)

@@ -14,6 +14,7 @@ def test_list_names_everything_with_a_line_about_it() -> None:
     about = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  ")}
     assert about.keys() >= WORLDS | POLICIES | ENVIRONMENTS | AGENTS
     assert about.keys() >= {"gym:ID", "mjcf:FILE.xml", "module:attr", "ws://…", "FILE.jsonl", "answer:TEXT"}
+    assert "openpi:ws://…" in about
     assert all(about.values())
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
 
