@@ -21,7 +21,9 @@
     │   └── EnvironmentFailed       the environment did not come up, or died
     ├── AgentError                  the agent raised, or is none
     ├── StoreError                  the record cannot be kept or read
-    ├── SandboxError                no sandbox can be made, or it is gone
+    ├── SandboxError                no sandbox can be made
+    │   └── SandboxBroken           it was up; now it is gone, or starts nothing more
+    ├── WorkspaceError              what a workspace's files, as they are, do not let be done
     └── EpisodeError                the episode cannot go on
         ├── EpisodeOver             it has ended already
         ├── PolicyDeadline          no action in time                                      4408
@@ -63,6 +65,7 @@ __all__ = [
     "OriginError",
     "PolicyDeadline",
     "PolicyFailed",
+    "SandboxBroken",
     "SandboxError",
     "ShuttingDown",
     "SimDiverged",
@@ -75,6 +78,7 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "WireError",
+    "WorkspaceError",
     "from_wire",
     "words",
 ]
@@ -234,9 +238,27 @@ class StoreError(HudsimError):
 
 
 class SandboxError(HudsimError):
-    """No sandbox can be made here, or the one there was is gone; what cannot be isolated is not run."""
+    """No sandbox can be made here; what cannot be isolated is not run."""
 
     name = "sandbox"
+
+
+class SandboxBroken(SandboxError):
+    """A sandbox that was up is gone, does not answer, or starts nothing more.
+
+    What ran in it may have brought that about: it has if the sandbox is known to have run into a limit
+    (:meth:`hudsim.coding.Workspace.evidence`).
+    """
+
+    name = "sandbox_broken"
+
+
+class WorkspaceError(HudsimError):
+    """What the files of a workspace, as they are, do not let be done: something is missing, of another kind, too long
+    or not permitted. The sandbox is well.
+    """
+
+    name = "workspace"
 
 
 class EpisodeError(HudsimError):

@@ -20,7 +20,7 @@ from hudsim.coding.scope import Scope
 from hudsim.coding.tree import own_tree, remove_tree
 from hudsim.coding.uids import Uid
 from hudsim.coding.watchdog import Watchdog
-from hudsim.errors import SandboxError
+from hudsim.errors import SandboxBroken, SandboxError
 
 __all__ = ["Box", "environment_of"]
 
@@ -109,8 +109,12 @@ class Box(Scope):
         cwd: str | None = None,
         timeout_s: float | None = None,
     ) -> Completed:
-        """As :meth:`hudsim.coding.Sandbox.run`."""
-        return await (await self.sandbox()).run(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
+        """As :meth:`hudsim.coding.Sandbox.run`; :attr:`~hudsim.errors.SandboxBroken.data` has our ``evidence``."""
+        try:
+            return await (await self.sandbox()).run(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
+        except SandboxBroken as error:
+            error.data["evidence"] = self.evidence()
+            raise
 
     async def end_all(self) -> None:
         """Kill all that runs in it."""
@@ -154,8 +158,14 @@ class Box(Scope):
             self._group.make(self.limits)
         groups = [] if self._group is None else self._group.folders
         sandbox = Sandbox(self.plan, uid=self.uid, cgroups=groups)
-        first = None if groups else lambda: sandbox.pid
-        self._dog = Watchdog(self.limits, folder=self.root, first=first, end_all=sandbox.end_all)
+        self._dog = Watchdog(
+            self.limits,
+            folder=self.root,
+            first=lambda: sandbox.pid,
+            uid=os.geteuid() if self.uid is None else self.uid.number,
+            grouped=bool(groups),
+            end_all=sandbox.end_all,
+        )
         return sandbox
 
     def _free(self) -> None:

@@ -6,6 +6,7 @@ import functools
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from hudsim.coding.pasta import Network
 from hudsim.coding.place import Place, inside_python
 from hudsim.errors import SandboxError
 
-__all__ = ["BIN", "INSIDE", "WORKSPACE", "Bind", "Plan", "find_bubblewrap"]
+__all__ = ["BIN", "INSIDE", "WORKSPACE", "Bind", "Plan", "find_bubblewrap", "hide"]
 
 WORKSPACE = "/workspace"
 INSIDE = "/run/hudsim"
@@ -30,6 +31,10 @@ _STAGE = "/mnt"
 _SYSTEM = ("/etc/alternatives", "/etc/ssl", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _OF_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/services")
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin")
+_OF_HOST = ("/proc/cmdline", "/proc/keys", "/proc/key-users", "/proc/swaps")
+"""What of ``/proc`` tells everybody of the host: how it was started, whose keys it has, paths."""
+_SITES = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,9 @@ class Bind:
     source: Path
     target: str
     writable: bool = False
+
+
+_USR = Bind(Path("/usr"), "/usr")
 
 
 @dataclass(frozen=True)
@@ -87,13 +95,15 @@ class Plan:
         inside = inside_python(INSIDE, "launcher", f"main({fd})")
         sources = [*(bind.source for bind in self.binds), *(bind.source for bind in _served())]
         if uid is None:
-            return self.words(inside, {source: str(source) for source in sources}, str(bubblewrap), info, data)
+            where = {source: str(source) for source in sources}
+            return self.words(inside, where, str(bubblewrap), info, data=data, uid=uid)
         staged = {source: f"{_STAGE}/{n}" for n, source in enumerate(dict.fromkeys(sources))}
         package = bubblewrap.parents[2] if bubblewrap.parent.name == "_bin" else bubblewrap.parent
         tools = [(str(package / name), f"bubblewrap/{name}") for name in _parts(bubblewrap, package)]
         binds = [*tools, *((str(source), path.removeprefix(f"{_STAGE}/")) for source, path in staged.items())]
         order = [str(uid), _STAGE, str(len(cgroups)), *map(str, cgroups), str(len(binds))]
-        words = self.words(inside, staged, f"{_STAGE}/bubblewrap/{bubblewrap.relative_to(package)}", info, data)
+        program = f"{_STAGE}/bubblewrap/{bubblewrap.relative_to(package)}"
+        words = self.words(inside, staged, program, info, data=data, uid=uid)
         return [
             *inside_python(Place.mine().inside, "enter", "main()"),
             *order,
@@ -102,7 +112,14 @@ class Plan:
         ]
 
     def words(
-        self, command: Sequence[str], where: Mapping[Path, str], bubblewrap: str, info: int, data: Mapping[str, int]
+        self,
+        command: Sequence[str],
+        where: Mapping[Path, str],
+        bubblewrap: str,
+        info: int,
+        *,
+        data: Mapping[str, int],
+        uid: int | None,
     ) -> list[str]:
         """Those of bubblewrap. ``where`` says at which path bubblewrap itself finds a bind's source."""
         size = str(self.limits.tmp_bytes)
@@ -124,6 +141,8 @@ class Plan:
             elif top.is_dir():
                 words += ["--ro-bind", str(top), str(top)]
         words += ["--proc", "/proc", "--dev", "/dev"]
+        for path in _of_host():
+            words += ["--dev-bind", "/dev/null", path]
         for name in ("python", "python3"):
             words += ["--symlink", os.path.realpath(sys.executable), f"{BIN}/{name}"]
         for folder in ("/tmp", "/dev/shm", "/var/tmp"):  # noqa: S108 - the sandbox's own
@@ -133,11 +152,14 @@ class Plan:
         for path, number in data.items():
             if not (self.network == "host" and path in _OF_NETWORK):
                 words += ["--perms", "0644", "--file", str(number), path]
-        binds = [*_served(), *self.binds]
+        binds, masked = [*_served(), *self.binds], _seen(_USR, uid)
+        words += _mask(masked)
         for bind in binds:
             words += ["--bind" if bind.writable else "--ro-bind", where[bind.source], bind.target]
-        for hidden in _masked(binds):
-            words += ["--size", "4096", "--tmpfs", hidden, "--remount-ro", hidden]
+            words += _mask(seen := _seen(bind, uid))
+            masked += seen
+        for path in sorted({path for path, is_folder in masked if is_folder} - {bind.target for bind in binds}):
+            words += ["--remount-ro", path]  # at the end, as a bind may lie within
         # All else that is writable by default is a tmpfs without a size.
         words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", self.cwd, "--", *command]
         return words
@@ -174,22 +196,70 @@ def _system(*, shared: bool) -> tuple[str, ...]:
     return tuple(path for path in (*_SYSTEM, *(_OF_NETWORK if shared else ())) if Path(path).exists())
 
 
-def _masked(binds: Sequence[Bind]) -> list[str]:
-    """Where hudsim itself would be seen, with the hidden tests that it may bring."""
-    found = set()
-    for bind in [Bind(Path("/usr"), "/usr"), *binds]:
-        about = bind.source.stat()
-        below = _above_us().get((about.st_dev, about.st_ino))
-        if below is not None:
-            found.add(str(Path(bind.target, below)))
-    return sorted(found)
+@functools.cache
+def _of_host() -> tuple[str, ...]:
+    return tuple(path for path in _OF_HOST if Path(path).exists())
+
+
+def hide(source: str | Path) -> None:
+    """Have no sandbox of this process see the Python file ``source`` from now on, nor what lies beside it.
+
+    Beside a task lie its hidden tests. What is hidden is the file, or the whole package that it is in, and the folder
+    where that lies, but for one with more in it that a sandbox needs, as ``site-packages``. A folder that is bound by
+    itself is seen.
+    """
+    given = Path(source).absolute()
+    for file in (given, given.resolve()):
+        if file.exists():
+            _hidden.update(_about(file))
+
+
+def _about(file: Path) -> list[Path]:
+    whole = file
+    site = next((folder for folder in file.parents if folder.name in _SITES), None)
+    while (whole.parent != site) if site else (whole.parent / "__init__.py").is_file():
+        whole = whole.parent
+    needed = [*_PATH, sys.base_prefix, sys.executable, sysconfig.get_path("stdlib")]
+    is_shared = site is not None or any(Path(path).is_relative_to(whole.parent) for path in needed)
+    return [whole] if is_shared else [whole.parent, whole]
+
+
+_hidden = {_PACKAGE}
+
+
+def _seen(bind: Bind, uid: int | None) -> list[tuple[str, bool]]:
+    """What of the hidden ``uid`` would see by this bind: where, and whether it is a folder. Nothing within another."""
+    about = bind.source.stat()
+    found: dict[Path, bool] = {}
+    for hidden in sorted(path for path in _hidden if path.exists()):
+        below = _above(hidden).get((about.st_dev, about.st_ino))
+        if below is None or not found.keys().isdisjoint(below.parents):
+            continue
+        if all(_may_pass(folder, uid) for folder in hidden.parents[: len(below.parts)]):  # else nobody could mask it
+            found[below] = hidden.is_dir()
+    return [(str(Path(bind.target, below)), is_folder) for below, is_folder in found.items()]
+
+
+def _may_pass(folder: Path, uid: int | None) -> bool:
+    if uid is None:
+        return os.access(folder, os.X_OK)
+    about = folder.stat()
+    return bool(about.st_mode & (0o100 if about.st_uid == uid else 0o001))
+
+
+def _mask(seen: Sequence[tuple[str, bool]]) -> list[str]:
+    masks = (
+        ["--size", "4096", "--tmpfs", path] if is_folder else ["--dev-bind", "/dev/null", path]
+        for path, is_folder in seen
+    )
+    return [word for mask in masks for word in mask]
 
 
 @functools.cache
-def _above_us() -> dict[tuple[int, int], Path]:
-    """Of each folder above our package, what it is known by, and the path from there."""
-    marks = {folder: folder.stat() for folder in (_PACKAGE, *_PACKAGE.parents)}
-    return {(about.st_dev, about.st_ino): _PACKAGE.relative_to(folder) for folder, about in marks.items()}
+def _above(hidden: Path) -> dict[tuple[int, int], Path]:
+    """Of each folder above it, what that is known by, and the path from there."""
+    marks = {folder: folder.stat() for folder in hidden.parents}
+    return {(about.st_dev, about.st_ino): hidden.relative_to(folder) for folder, about in marks.items()}
 
 
 def _parts(bubblewrap: Path, package: Path) -> list[str]:

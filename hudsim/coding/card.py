@@ -65,7 +65,15 @@ UNISOLATED = Card(
     "none",
     tuple(
         Row(what, False, "isolation='none': commands run as this process's user, beside it")
-        for what in ("files", "network", "processes hidden", "capabilities", "limit memory", "limit processes")
+        for what in (
+            "files",
+            "network",
+            "processes hidden",
+            "capabilities",
+            "keyrings",
+            "limit memory",
+            "limit processes",
+        )
     )
     + (Row("limit workspace", True, "watchdog"),),
 )
@@ -115,6 +123,7 @@ async def _probed() -> Card:
                 "network": {"tries": [*tries, *_OUT], "alone": True},
                 "processes": None,
                 "rights": None,
+                "keys": None,
                 "launcher": None,
                 "open_files": _LIMITS.open_files,
                 "file_size": None,
@@ -124,13 +133,16 @@ async def _probed() -> Card:
             rows = await _tried(box, order)
             eater = await box.run(["python3", "-I", "-S", "-c", _EATER], timeout_s=_PROBE_S)
             evidence = box.evidence()
+            is_seen = _sees((await box.sandbox()).pid)
     grouped = f"cgroup v{Controllers.found().version}" if Controllers.found().version else "rlimit and watchdog"
-    memory = Row("limit memory", eater.code != 0, grouped if eater.code else "256 MiB were had of 96")
+    uncounted = "" if Controllers.found().version else ", but for the kernel's own (sockets, pipes)"
+    memory = Row("limit memory", eater.code != 0, f"{grouped}{uncounted}" if eater.code else "256 MiB were had of 96")
     rows = [Row(r.what, r.holds, grouped if r.what == "limit processes" and r.holds else r.how) for r in rows]
     attributed = "; ".join(sorted({e.partition(":")[0] for e in evidence})) or "none: not attributable"
     rows += [
         memory,
-        Row("limit workspace", True, "watchdog"),
+        Row("limit workspace", True, "watchdog" if is_seen else "watchdog, which may not see deleted files"),
+        Row("limit terminals", is_seen or None, "watchdog" if is_seen else "they may not be counted"),
         Row("limit cpu", True, "rlimit, of each process"),
         Row("evidence", None, attributed),
     ]
@@ -155,6 +167,14 @@ async def _tried(box: Box, order: Mapping[str, object]) -> list[Row]:
     except ValueError:
         said = done.stderr.decode(errors="replace")[-500:]
         raise SandboxError(f"the probe of the sandbox failed: {said or done}") from None
+
+
+def _sees(first: int | None) -> bool:
+    """Whether this user may look at what is open in a sandbox: for root, a right of its own; else, since Linux 5.14."""
+    try:
+        return any(Path(f"/proc/{first}/fdinfo").iterdir())
+    except OSError:
+        return False
 
 
 _EATER = "b = []\nfor _ in range(256): b.append(bytearray(b'x') * (1 << 20))"

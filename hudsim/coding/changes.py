@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hudsim.coding.tree import walk_tree
+from hudsim.coding.tree import is_gone, walk_tree
 
 __all__ = ["Changes"]
 
@@ -104,8 +104,10 @@ class Changes:
             return None
         try:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-        except OSError:
-            return None
+        except OSError as error:
+            if is_gone(error) or isinstance(error, PermissionError):
+                return None
+            raise
         with os.fdopen(fd, "rb") as file:
             data = file.read(_TEXT + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b"\0"
         if b"\0" in data or len(data) > _TEXT:

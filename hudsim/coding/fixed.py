@@ -9,11 +9,11 @@ import os
 from pathlib import Path
 from typing import Self
 
-from hudsim.coding.place import Place, state_folder
+from hudsim.coding.place import ROOT_LOCK, Place, changing, state_folder
 from hudsim.coding.snapshot import Snapshot
 from hudsim.coding.tree import own_tree, remove_tree
 from hudsim.coding.uids import Uid
-from hudsim.errors import UsageError
+from hudsim.errors import SandboxError, UsageError
 
 __all__ = ["FixedRoot"]
 
@@ -24,7 +24,7 @@ class FixedRoot:
     As root it belongs to the user id ``uid`` meanwhile, and afterwards to whom it did.
     """
 
-    def __init__(self, root: Path, lock: int, *, isolated: bool) -> None:
+    def __init__(self, root: Path, lock: _Lock, *, isolated: bool) -> None:
         self.root = root
         self.uid = Uid.take() if isolated and os.geteuid() == 0 else None
         self._lock = lock
@@ -33,48 +33,75 @@ class FixedRoot:
 
     @classmethod
     async def take(cls, root: Path, *, isolated: bool) -> Self:
-        """Make it if it is not there. Raises :class:`~hudsim.errors.UsageError` if another workspace has it."""
-        fixed = cls(root, _locked(root), isolated=isolated)
+        """Make it if it is not there.
+
+        Raises :class:`~hudsim.errors.UsageError` if another workspace has it, or not all of it can be copied.
+        """
+        fixed = cls(root, await asyncio.to_thread(_Lock, root), isolated=isolated)
         try:
             await asyncio.to_thread(fixed._begin)
-        except BaseException:
+        except BaseException as error:
             await fixed.free()
+            if isinstance(error, OSError):
+                raise UsageError(f"workspace: {root} cannot be copied, to be brought back: {error}") from error
             raise
         return fixed
 
     async def bring_back(self) -> None:
-        """As it was when it was taken. Nothing may be running in it."""
+        """As it was when it was taken. Nothing may be running in it.
+
+        Raises :class:`~hudsim.errors.SandboxError` if that cannot be.
+        """
         if self._snapshot is not None:
-            await asyncio.to_thread(self._snapshot.restore, owner=None if self.uid is None else self.uid.number)
+            await self._restored(self._snapshot, None if self.uid is None else self.uid.number)
 
     async def free(self) -> None:
-        """Give it back to whom it belonged, as it was."""
+        """Give it back to whom it belonged, as it was. As :meth:`bring_back`."""
         snapshot, self._snapshot = self._snapshot, None
-        if snapshot is not None:
-            await asyncio.to_thread(snapshot.restore)
-        await asyncio.to_thread(remove_tree, self._folder)
-        os.close(self._lock)
-        if self.uid is not None:
-            self.uid.free()
+        try:
+            if snapshot is not None:
+                await self._restored(snapshot, None)
+        finally:
+            await asyncio.to_thread(remove_tree, self._folder)
+            await asyncio.to_thread(self._lock.free)
+            if self.uid is not None:
+                self.uid.free()
+
+    async def _restored(self, snapshot: Snapshot, owner: int | None) -> None:
+        try:
+            await asyncio.to_thread(snapshot.restore, owner=owner)
+        except OSError as error:
+            raise SandboxError(f"workspace: {self.root} cannot be brought back to what it was: {error}") from error
 
     def _begin(self) -> None:
         self._snapshot = Snapshot.take(self.root, self._folder / "tree")
-        if self.uid is not None:
-            own_tree(self.root, self.uid.number)
+        own_tree(self.root, None if self.uid is None else self.uid.number)
 
 
-def _locked(root: Path) -> int:
-    """A lock that ends with this process. Raises :class:`~hudsim.errors.UsageError` if somebody has it."""
-    if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise UsageError(f"workspace: got the root {root}, expected a directory")
-    root.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
-    lock = os.open(state_folder() / f".root-{name}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise UsageError(
-            f"workspace: {root} is in use by another workspace; with a relative root each run has its own directory"
-        ) from None
-    return lock
+class _Lock:
+    """On a directory, made if it is not there; the lock is in this user's state folder, and ends with this process.
+
+    Blocks while others change that folder. Raises :class:`~hudsim.errors.UsageError` if somebody has it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        if root.is_symlink() or (root.exists() and not root.is_dir()):
+            raise UsageError(f"workspace: got the root {root}, expected a directory")
+        root.mkdir(parents=True, exist_ok=True)
+        name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+        self._path = state_folder() / f"{ROOT_LOCK}{name}"
+        with changing():
+            self._fd = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._fd)
+                raise UsageError(
+                    f"workspace: {root} is in use by another workspace; with a relative root each run has its own"
+                    " directory"
+                ) from None
+
+    def free(self) -> None:
+        with changing():
+            self._path.unlink(missing_ok=True)
+            os.close(self._fd)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hudsim.coding.tree import Shuns, remove_tree, walk_tree
+from hudsim.coding.tree import Shuns, copy_bytes, is_gone, open_file, remove_tree, walk_tree
+from hudsim.errors import WorkspaceError
 
 __all__ = ["Frozen", "freeze_tree", "is_no_room"]
 
 MIB = 1 << 20
-_PIECE = 1 << 20
 _TOOLS = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _KINDS = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
@@ -46,6 +46,13 @@ class Frozen:
         elif len(self.skipped) == _MOST_SKIPPED:
             self.skipped.append(("…", "more was left out"))
 
+    def read(self, path: str) -> bytes:
+        """A copied file's bytes. Raises :class:`~hudsim.errors.WorkspaceError` for one that was not copied."""
+        if path not in self.files:
+            why = next((why for left_out, why in self.skipped if left_out == path), "no such file")
+            raise WorkspaceError(f"cannot read {path}: {why}")
+        return (self.folder / path).read_bytes()
+
     def close(self) -> None:
         """Remove the copy. Idempotent."""
         remove_tree(self.folder)
@@ -58,7 +65,8 @@ def freeze_tree(root: Path, folder: Path, patterns: Sequence[str], *, most_files
     (``.git``, ``node_modules``, ``__pycache__``, ``.venv`` and other virtual environments) is left out, unless a
     pattern names that folder (``.git/**``). Of too many files those nearest to the top are taken.
 
-    ``root`` must be at rest. Raises :class:`OSError` if the host's disk is full; nothing is left of the copy then.
+    ``root`` must be at rest. Raises :class:`OSError` if the host's disk is full, or for another reason that is no doing
+    of the tree's; nothing is left of the copy then.
     """
     frozen = Frozen(folder)
     chosen = _chosen(root, patterns, frozen, most_files=most_files, most_bytes=most_bytes)
@@ -69,7 +77,7 @@ def freeze_tree(root: Path, folder: Path, patterns: Sequence[str], *, most_files
                 try:
                     frozen.size += _copy(parent, name, folder / path, about)
                 except OSError as error:
-                    if is_no_room(error):
+                    if not is_gone(error) and error.errno not in _ITS_OWN:
                         raise
                     frozen.skip(path, error.strerror or str(error))
                 else:
@@ -89,7 +97,12 @@ def _chosen(root: Path, patterns: Sequence[str], frozen: Frozen, *, most_files: 
     """The files to be copied: where there are too many, those nearest to the top. The rest ``frozen`` has skipped."""
     wanted = [_pattern(pattern) for pattern in patterns]
     found = list[tuple[int, str]]()
-    for _, _, path, about in walk_tree(root, shuns=_shuns_tools(patterns, frozen)):
+    tree = walk_tree(
+        root,
+        shuns=_shuns_tools(patterns, frozen),
+        closed=lambda path, _: frozen.skip(path, "a folder that cannot be opened"),
+    )
+    for _, _, path, about in tree:
         if stat.S_ISDIR(about.st_mode):
             if path.count("/") == _DEEPEST:
                 frozen.skip(path, f"a folder within {_DEEPEST} others")
@@ -129,12 +142,16 @@ def _is_tools(parent: int, name: str) -> bool:
         return True
     try:
         os.stat(f"{name}/pyvenv.cfg", dir_fd=parent, follow_symlinks=False)
-    except OSError:
-        return False
+    except OSError as error:
+        if is_gone(error):
+            return False
+        raise
     return True
 
 
 _DEEPEST = 64
+_ITS_OWN = frozenset({errno.EPERM, errno.ENAMETOOLONG, errno.ENXIO})
+"""What a file brings about by how it is, and where, beside what is gone."""
 _MOST_SKIPPED = 1000
 
 
@@ -149,18 +166,16 @@ _WILD = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 def _copy(parent: int, name: str, to: Path, expected: os.stat_result) -> int:
     """One file, which must still be the one that was looked at. Its size."""
-    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    source = open_file(name, parent)
     try:
         about = os.fstat(source)
-        if not stat.S_ISREG(about.st_mode) or about.st_ino != expected.st_ino:
-            raise OSError("changed while it was looked at")
+        if about.st_ino != expected.st_ino:
+            raise FileNotFoundError(errno.ENOENT, "changed while it was looked at")
         to.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        mode = 0o755 if about.st_mode & 0o100 else 0o644
+        mode = 0o755 if expected.st_mode & 0o100 else 0o644
         target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
-            left = about.st_size
-            while left and (sent := os.copy_file_range(source, target, min(left, _PIECE))):
-                left -= sent
+            copy_bytes(source, target, about.st_size)
         finally:
             os.close(target)
         os.utime(to, ns=(about.st_mtime_ns, about.st_mtime_ns))

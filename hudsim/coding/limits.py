@@ -17,7 +17,7 @@ class Limits:
 
     wall_s, cpu_s
         Of one command: how long it may take, and how long compute [s].
-    memory_bytes, processes
+    memory_bytes, processes, terminals
         Of all that runs in the sandbox together.
     open_files, file_bytes
         Of one process: descriptors, and the size of a file that it writes.
@@ -33,6 +33,7 @@ class Limits:
     cpu_s: int | None = 600
     memory_bytes: int | None = 2048 * MIB
     processes: int | None = 256
+    terminals: int | None = 64
     open_files: int | None = 1024
     file_bytes: int | None = 512 * MIB
     workspace_bytes: int | None = 1024 * MIB

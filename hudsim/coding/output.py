@@ -53,8 +53,10 @@ class Output:
         self._take()
 
     def _read_all(self) -> None:
-        while self._take():
-            pass
+        """What is in the pipe: no more than it holds, whoever goes on printing."""
+        for _ in range(_PIPE // _PIECE + 1):
+            if not self._take():
+                return
 
     def _take(self) -> bool:
         """One piece; whether there may be more."""

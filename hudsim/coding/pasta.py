@@ -24,7 +24,19 @@ Network = bool | Literal["host"]
 NAMESERVER = "198.18.0.53"
 """Whom a sandbox asks for names. It is no host's (RFC 2544): pasta hands the question to this host's own nameserver."""
 
-_CLOUDS = ("169.254.0.0/16", "100.100.100.200", "168.63.129.16", "fd00:ec2::254")
+_CLOUDS = (
+    "169.254.0.0/16",  # all of them, over IPv4, and
+    "168.63.129.16",  # Azure
+    "100.100.100.200",  # Alibaba
+    "192.0.0.192",  # Oracle, of old
+    "fd00:ec2::/32",  # Amazon
+    "fd20:ce::254",  # Google
+    "fd00:c1::a9fe:a9fe",  # Oracle
+    "fd00:100::100:200",  # Alibaba
+    "fd00:42::42",  # Scaleway
+    "fd00:a9fe:a9fe::1",  # Akamai
+    "fe80::a9fe:a9fe",  # OpenStack
+)
 """Where clouds tell a machine its credentials."""
 _LOOPBACK = ("127.0.0.0/9", "127.128.0.0/9", "::1")
 """In two halves, so that it stands beside the sandbox's own."""

@@ -17,11 +17,13 @@ from pathlib import Path
 
 from hudsim.errors import SandboxError
 
-__all__ = ["CGROUPS", "LOCK", "Place", "changing", "inside_python", "started_ticks", "state_folder"]
+__all__ = ["CGROUPS", "LOCK", "ROOT_LOCK", "Place", "changing", "inside_python", "started_ticks", "state_folder"]
 
 LOCK = "owner.lock"
 CGROUPS = "cgroups"
 """In a place: the owner's lock, and the control groups that it made, one path a line."""
+ROOT_LOCK = ".root-"
+"""In the state folder: how the names of the locks on directories of the host's begin."""
 
 _INSIDE = Path(__file__).parent / "inside"
 _KEEPER = "import os, sys; os.read(0, 1) or os.execv(sys.argv[1], sys.argv[1:])"
@@ -133,7 +135,7 @@ def _compile_into(folder: Path) -> None:
 
 @contextlib.contextmanager
 def changing() -> Iterator[None]:
-    """Nobody else makes a place, or takes one away, meanwhile."""
+    """Nobody else makes a place or a lock, or takes one away, meanwhile."""
     fd = os.open(state_folder() / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -88,6 +88,10 @@ class Process:
         if not self._exit.done():
             self._sandbox.tell({"op": "signal", "id": self._number, "number": int(number)})
 
+    async def kill(self) -> Exit:
+        """As :meth:`hudsim.coding.Sandbox.kill`."""
+        return await self._sandbox.kill(self)
+
     def resize(self, rows: int, columns: int) -> None:
         """Give its terminal another size."""
         if not self._exit.done():
@@ -98,7 +102,7 @@ class Process:
         self.terminal = terminal
         if not self.started.done():
             self.started.set_result(None)
-        elif self._given_up:
+        if self._given_up:
             self.give_up()
 
     def give_up(self) -> None:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 
-__all__ = ["Processes", "spent_ns"]
+__all__ = ["Processes", "spent_ns", "threads"]
 
 _FRESH_S = 0.125
 """How old what is told may be."""
@@ -43,6 +43,20 @@ def spent_ns(pids: Iterable[int]) -> int:
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+def threads(pid: int) -> list[str]:
+    """The folders in /proc of a process's threads; [] if it is gone."""
+    try:
+        return [entry.path for entry in os.scandir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def _resident(thread: str) -> int:
+    with contextlib.suppress(OSError):
+        return int(_stat(thread.removeprefix("/proc/"))[21])
+    return 0
+
+
 def _stat(pid: int | str) -> list[bytes]:
     """What proc(5) says of it after its name: the third field is the first."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - thousands a second
@@ -56,5 +70,8 @@ def _all_processes() -> dict[int, list[tuple[int, int]]]:
         if entry.name.isdecimal():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 words = _stat(entry.name)
-                children.setdefault(int(words[1]), []).append((int(entry.name), int(words[21]) * page))
+                held = int(words[21])
+                if words[0] == b"Z" and int(words[17]) > 1:  # its first thread has ended, and says nothing of the rest
+                    held = max(map(_resident, threads(int(entry.name))), default=0)
+                children.setdefault(int(words[1]), []).append((int(entry.name), held * page))
     return children

@@ -7,11 +7,12 @@ import contextlib
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,14 +25,19 @@ from hudsim.coding.scope import Scope
 from hudsim.coding.spawner import Said, ended, spawn
 from hudsim.coding.uids import Uid
 from hudsim.coding.wire import Frame, HostWire
-from hudsim.errors import SandboxError
+from hudsim.errors import SandboxBroken, SandboxError, WorkspaceError
 
-__all__ = ["Sandbox"]
+__all__ = ["Before", "Sandbox"]
 
 _UP_S = 30.0
 _STOP_S = 5.0
+_KILLED_S = 10.0
+"""How long what was killed may take to be gone, before everything in the sandbox goes."""
 _DRAIN_S = 0.2
 """How long what a command has printed may be on its way after it has ended, while a child holds the pipe."""
+
+Before = Callable[[], Awaitable[None]]
+"""What a start waits for last."""
 
 
 class Sandbox(Scope):
@@ -46,7 +52,8 @@ class Sandbox(Scope):
     next can use. As root the sandbox is that of a user id of its own, to whom the writable binds must belong (``uid``
     says who).
 
-    Raises :class:`~hudsim.errors.SandboxError` where it cannot be made: there is no sandbox without isolation.
+    Raises :class:`~hudsim.errors.SandboxError` where it cannot be made: there is no sandbox without isolation;
+    :class:`~hudsim.errors.SandboxBroken` where it was up once, and is not any more, or starts nothing more.
     """
 
     def __init__(self, plan: Plan, *, uid: Uid | None = None, cgroups: Sequence[Path] = ()) -> None:
@@ -57,12 +64,12 @@ class Sandbox(Scope):
         self._connection: subprocess.Popen[bytes] | None = None
         self._wire: HostWire | None = None
         self._processes: dict[int, Process] = {}
-        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._asked: dict[int, asyncio.Future[None]] = {}
         self._numbers = itertools.count(1)
         self._up: asyncio.Future[dict[str, Any]] | None = None
         self._first: int | None = None
         self._starting = asyncio.Lock()
-        self._stopped = False
+        self._was_up = self._stopped = False
 
     # Its life -----------------------------------------------------------------------------------------------------
 
@@ -70,7 +77,7 @@ class Sandbox(Scope):
         """Bring it up. Idempotent. Raises :class:`~hudsim.errors.SandboxError` with what bubblewrap said."""
         async with self._starting:
             if self._stopped:
-                raise SandboxError("the sandbox was stopped")
+                raise self._gone()
             if self._is_up():
                 return
             await self._end()
@@ -81,7 +88,8 @@ class Sandbox(Scope):
                     await self._bring_up(ours, theirs, said, info)
                 except (TimeoutError, SandboxError, OSError) as error:
                     await self._end()
-                    raise SandboxError(f"the sandbox did not come up: {said.read().strip() or error}") from None
+                    kind = SandboxBroken if self._was_up else SandboxError
+                    raise kind(f"the sandbox did not come up: {said.read().strip() or error}") from None
                 except BaseException:
                     await self._end()
                     raise
@@ -101,14 +109,39 @@ class Sandbox(Scope):
             await self._end()
 
     async def end_all(self) -> None:
-        """Kill everything that runs in it; it goes on, empty."""
-        if self._wire is not None and self._wire.is_open:
-            await self._ask({"op": "end"})
+        """Kill everything that runs in it; it goes on, empty. What then still runs after a while, ends with it."""
+        wire = self._wire
+        if wire is None:
+            return
+        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        try:
+            async with asyncio.timeout(_KILLED_S):
+                self.tell({"op": "end", "id": number})
+                await answer
+            return
+        except (TimeoutError, SandboxBroken):
+            pass
+        finally:
+            del self._asked[number]
+        await self._end_with(wire)
 
-    async def files(self, theirs: socket.socket) -> None:
-        """Have the file operations that come over ``theirs`` done inside, by a process of their own."""
-        limits = {name: value for name, value in self._rlimits().items() if name != "CPU"}
-        await self._ask({"op": "files", "limits": limits}, fds=[theirs.fileno()])
+    async def kill(self, process: Process) -> Exit:
+        """Kill a command and its children, and wait until it has ended. As :meth:`end_all` of what does not end."""
+        wire = self._wire
+        process.signal(signal.SIGKILL)
+        try:
+            async with asyncio.timeout(_KILLED_S):
+                return await process.wait()
+        except TimeoutError:
+            await self._end_with(wire)
+            return Exit(-signal.SIGKILL)
+
+    async def _end_with(self, wire: HostWire | None) -> None:
+        """End all of it, unless what ``wire`` led to is another's end already."""
+        async with self._starting:
+            if self._wire is wire:
+                await self._end()
 
     def _rlimits(self) -> dict[str, int]:
         """What groups do not see to, each process is limited in by itself."""
@@ -124,30 +157,31 @@ class Sandbox(Scope):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         terminal: tuple[int, int] | None = None,
+        before: Before | None = None,
     ) -> Process:
         """Start a command, on the three descriptors ``fds`` or with a ``terminal`` of (rows, columns).
 
-        Raises :class:`~hudsim.errors.SandboxError` if there is no such command, or folder ``cwd``.
+        ``before`` is waited for last of all: what it finds still holds when the command starts, and what it raises is
+        raised. Who runs there may hold up a start for ever, so that it wants a time limit, as the command does.
+
+        Raises :class:`~hudsim.errors.WorkspaceError` if there is no such command, or folder ``cwd``.
         """
         await self.start()
-        number = next(self._numbers)
-        process = self._processes[number] = Process(self, number)
-        message = {
-            "op": "exec",
-            "id": number,
-            "argv": list(argv),
-            "env": {**self.plan.environment, **(env or {})},
-            "cwd": cwd or self.plan.cwd,
-            "limits": self._rlimits(),
-            "pty": terminal,
-        }
-        try:
-            self.tell(message, fds)
-            await process.started
-        except BaseException:
-            process.give_up()
-            raise
-        return process
+        if before is not None:
+            await before()
+        return await self._started(self._launched(argv, fds, env=env, cwd=cwd, terminal=terminal))
+
+    async def files(self, theirs: socket.socket, *, before: Before | None = None) -> Process:
+        """Have the file operations that come over ``theirs`` done inside, by a process of their own.
+
+        ``before``, and the time that it takes, as for :meth:`spawn`.
+        """
+        await self.start()
+        if before is not None:
+            await before()
+        limits = {name: value for name, value in self._rlimits().items() if name != "CPU"}
+        message = {"op": "files", "cwd": self.plan.cwd, "limits": limits}
+        return await self._started(self._new_process(message, [theirs.fileno()]))
 
     async def run(
         self,
@@ -158,16 +192,17 @@ class Sandbox(Scope):
         cwd: str | None = None,
         timeout_s: float | None = None,
     ) -> Completed:
-        """Run a command (text: in a shell) to its end. ``timeout_s`` None: the limit ``wall_s``.
+        """Run a command (text: in a shell) to its end. ``timeout_s`` None: the limit ``wall_s``; its start counts.
 
         It returns when the command ends, whoever holds its pipes. Whoever stops waiting kills it.
         """
         words = ["/bin/sh", "-c", argv] if isinstance(argv, str) else list(argv)
         allowed_s = self.plan.limits.wall_s if timeout_s is None else timeout_s
         most = self.plan.limits.output_bytes
+        await self.start()
         began_s = time.monotonic()
         with Output(most) as out, Output(most) as err, _given(stdin) as given:
-            process = await self.spawn(words, fds=[given.fileno(), out.writer, err.writer], env=env, cwd=cwd)
+            process = self._launched(words, [given.fileno(), out.writer, err.writer], env=env, cwd=cwd)
             out.listen()
             err.listen()
             timed_out = False
@@ -176,10 +211,9 @@ class Sandbox(Scope):
                     end = await process.wait()
             except TimeoutError:
                 timed_out = True
-                process.signal(9)
-                end = await process.wait()
+                end = await self.kill(process)
             except asyncio.CancelledError:
-                process.signal(9)
+                process.give_up()
                 raise
             await asyncio.gather(out.drained(_DRAIN_S), err.drained(_DRAIN_S))
             took_s = time.monotonic() - began_s
@@ -187,27 +221,54 @@ class Sandbox(Scope):
                 end.code, bytes(out.kept), bytes(err.kept), out.count, err.count, timed_out, took_s, end.cpu_s
             )
 
+    def _launched(
+        self,
+        argv: Sequence[str],
+        fds: Sequence[int],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+        terminal: tuple[int, int] | None = None,
+    ) -> Process:
+        """A command on its way."""
+        message = {
+            "op": "exec",
+            "argv": list(argv),
+            "env": {**self.plan.environment, **(env or {})},
+            "cwd": cwd or self.plan.cwd,
+            "limits": self._rlimits(),
+            "pty": terminal,
+        }
+        return self._new_process(message, fds)
+
+    def _new_process(self, message: dict[str, Any], fds: Sequence[int]) -> Process:
+        number = next(self._numbers)
+        process = Process(self, number)
+        self.tell({**message, "id": number}, fds)
+        self._processes[number] = process
+        return process
+
+    async def _started(self, process: Process) -> Process:
+        try:
+            await asyncio.shield(process.started)
+        except BaseException:
+            process.give_up()
+            raise
+        return process
+
     # The launcher -------------------------------------------------------------------------------------------------
 
     def tell(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-        """Send the launcher a frame. Raises :class:`~hudsim.errors.SandboxError` if it is gone."""
+        """Send the launcher a frame. Raises :class:`~hudsim.errors.SandboxBroken` if it is gone."""
         if self._wire is None:
-            raise SandboxError("the sandbox is gone")
+            raise self._gone()
         try:
             self._wire.send({**message, "fds": len(fds)}, fds=fds)
-        except ConnectionResetError as error:
-            raise SandboxError(str(error)) from None
+        except ConnectionResetError:
+            raise self._gone() from None
 
-    async def _ask(self, message: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
-        await self.start()
-        number = next(self._numbers)
-        answer: asyncio.Future[dict[str, Any]]
-        answer = self._asked[number] = asyncio.get_running_loop().create_future()
-        try:
-            self.tell({**message, "id": number}, fds)
-            return await answer
-        finally:
-            self._asked.pop(number, None)
+    def _gone(self) -> SandboxError:
+        return SandboxError("the sandbox was stopped") if self._stopped else SandboxBroken("the sandbox is gone")
 
     def _receive(self, frame: Frame) -> None:
         message, _, fds = frame
@@ -216,10 +277,8 @@ class Sandbox(Scope):
             if self._up is not None and not self._up.done():
                 self._up.set_result(message)
         elif (answer := self._asked.get(number)) is not None:
-            if event == "failed":
-                answer.set_exception(SandboxError(message["message"]))
-            elif not answer.done():
-                answer.set_result(message)
+            if not answer.done():
+                answer.set_result(None)
         elif (process := self._processes.get(number)) is not None:
             self._news(process, number, message, fds)
             return
@@ -232,14 +291,16 @@ class Sandbox(Scope):
             return
         del self._processes[number]
         if message["event"] == "failed":
-            process.settle(SandboxError(message["message"]))
+            process.settle(SandboxBroken(f"the sandbox starts nothing more: {message['message']}"))
+        elif message["event"] == "refused":
+            process.settle(WorkspaceError(message["message"]))
         else:
             code = os.waitstatus_to_exitcode(message["status"])
             process.settle(Exit(code, float(message["seconds"]), int(message["rss"]) * 1024))
 
     def _lost(self) -> None:
         """The launcher is gone, and with it all that ran."""
-        error = SandboxError("the sandbox is gone")
+        error = self._gone()
         if self._up is not None and not self._up.done():
             self._up.set_exception(error)
         for answer in self._asked.values():
@@ -261,6 +322,7 @@ class Sandbox(Scope):
         assert self._up is not None
         async with asyncio.timeout(_UP_S):
             up = await self._up
+        self._was_up = True
         if plan.isolated:
             _refuse_unless_isolated(up)
             self._first = int(json.loads(info.read())["child-pid"])

@@ -15,8 +15,10 @@ __all__ = ["SshServer"]
 
 _LOGIN_S = 20.0
 _FORGET_S = 5.0
-_MOST_SESSIONS = 32
-"""Of one workspace at once: each takes descriptors of this process."""
+_MOST_SESSIONS = _MOST_IDLE = 32
+"""Of one workspace at once, and its connections without any: each takes descriptors of this process."""
+_MOST_STRANGERS, _MOST_COMING = 32, 4
+"""Connections that have not shown a key yet, and how many more for each workspace whose agents may be on their way."""
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes256-ctr"]
 
 
@@ -45,7 +47,7 @@ class SshServer:
         self.host_pubkey = self._host_key.export_public_key().decode().strip()
         self.port = 0
         self._targets: dict[bytes, Target] = {}
-        self._doors: set[_Door] = set()
+        self._doors: dict[_Door, None] = {}  # the oldest first
         self._listener: asyncssh.SSHAcceptor | None = None
         self._opening = asyncio.Lock()
         self._users = 0
@@ -82,7 +84,7 @@ class SshServer:
             listener, self._listener = self._listener, None
             listener.close()
             await listener.wait_closed()
-            await self._hang_up(self._doors)
+            await self._hang_up(list(self._doors))
 
     def register(self, public: str, target: Target) -> None:
         """From now on whoever has the private half of ``public`` opens ``target``."""
@@ -92,7 +94,11 @@ class SshServer:
         """From now on nobody does; those who had are cut off. Idempotent."""
         target = self._targets.pop(_identity(public), None)
         if target is not None:
-            await self._hang_up({door for door in self._doors if door.target is target})
+            await self.hang_up(target)
+
+    async def hang_up(self, target: Target) -> None:
+        """Cut off those who are at ``target``, and wait until nothing of theirs is left here. Idempotent."""
+        await self._hang_up([door for door in self._doors if door.target is target])
 
     def find(self, identity: bytes) -> Target | None:
         """What a key opens."""
@@ -103,10 +109,24 @@ class SshServer:
         return sum(len(door.sessions) for door in self._doors if door.target is target) < _MOST_SESSIONS
 
     def opened(self, door: _Door) -> None:
-        self._doors.add(door)
+        """Somebody is there; of too many who have not shown a key, the oldest go."""
+        self._doors[door] = None
+        self._bound(
+            [door for door in self._doors if not door.entered], _MOST_STRANGERS + _MOST_COMING * len(self._targets)
+        )
+
+    def entered(self, door: _Door) -> None:
+        """Somebody's key opened something; of too many connections to that which do nothing, the oldest go."""
+        idle = [other for other in self._doors if other.entered and other.target is door.target and not other.sessions]
+        self._bound(idle, _MOST_IDLE)
 
     def closed(self, door: _Door) -> None:
-        self._doors.discard(door)
+        self._doors.pop(door, None)
+
+    def _bound(self, doors: list[_Door], most: int) -> None:
+        for door in doors[: max(0, len(doors) - most)]:
+            self.closed(door)
+            door.hang_up()
 
     async def _listen(self) -> None:
         if self._listener is None:
@@ -127,9 +147,9 @@ class SshServer:
             )
             self.port = self._listener.get_port()
 
-    async def _hang_up(self, doors: set[_Door]) -> None:
+    async def _hang_up(self, doors: list[_Door]) -> None:
         sessions = [session for door in doors for session in door.sessions]
-        for door in list(doors):
+        for door in doors:
             door.hang_up()
         async with asyncio.timeout(_FORGET_S):
             await asyncio.gather(*(session.ended() for session in sessions))
@@ -141,6 +161,7 @@ class _Door(asyncssh.SSHServer):
     def __init__(self, server: SshServer) -> None:
         self._server = server
         self.target: Target | None = None
+        self.entered = False
         self.sessions: set[SshSession] = set()
         self._full = False
 
@@ -167,6 +188,10 @@ class _Door(asyncssh.SSHServer):
             return False
         self.target = target
         return True
+
+    def auth_completed(self) -> None:
+        self.entered = True
+        self._server.entered(self)
 
     def session_requested(self) -> Any:
         target = self.target

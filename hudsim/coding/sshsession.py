@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import asyncssh
 
-from hudsim.coding.process import Process
+from hudsim.coding.process import Exit, Process
 from hudsim.coding.pump import Sink, Source
 from hudsim.coding.sandbox import Sandbox
-from hudsim.coding.sftp import open_files
-from hudsim.errors import SandboxError
+from hudsim.coding.sftp import Packets, open_files
+from hudsim.errors import SandboxBroken, SandboxError, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
     from asyncssh.misc import TermModes, TermSize
@@ -27,16 +27,17 @@ __all__ = ["NO_SANDBOX", "SshSession", "Target"]
 log = logging.getLogger(__name__)
 
 NO_SANDBOX = "SANDBOX@hudsim"
-"""The exit signal of what could not be carried out for want of a sandbox; its message says why."""
+"""The exit signal of what could not be carried out, above all for want of a sandbox; its message says why."""
 
 _DRAIN_S = 0.2
 """How long others may hold a command's output open after it has ended, before it counts as all."""
 _HANGUP_S = 1.0
 """From the hangup of a command whose client is gone to its being killed."""
-_ENVIRONMENT = ("LANG", "LANGUAGE", "LC_", "TZ", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR")
+_ENVIRONMENT = (b"LANG", b"LANGUAGE", b"LC_", b"TZ", b"TERM", b"COLORTERM", b"NO_COLOR", b"FORCE_COLOR")
 """What of a client's environment is taken over: names that begin with these."""
+_MOST_ENVIRONMENT = 1 << 16
+"""Bytes of that."""
 _END_OF_FILE = b"\x04"
-_COMMAND_NOT_RUN = 255
 
 
 class Target(Protocol):
@@ -44,6 +45,12 @@ class Target(Protocol):
 
     async def sandbox(self) -> Sandbox:
         """Started. Raises :class:`~hudsim.errors.SandboxError`."""
+
+    async def admitted(self) -> None:
+        """Return when something may be started in it, which holds until whoever asked lets others run.
+
+        Raises :class:`~hudsim.errors.SandboxError` if nothing may any more.
+        """
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -73,6 +80,8 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._terminal: tuple[int, int] | None = None  # rows, columns
         self._command: str | None = None
         self._files = False
+        self._requests = Packets()  # of the files
+        self._variables = _Variables()
         self._sources: list[Source] = []
         self._held: set[str] = set()
         self._gone = False
@@ -81,6 +90,7 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self._channel = chan
+        vars(chan)["_env"] = self._variables  # asyncssh keeps whatever comes, however much, and asks nobody
         self._sink = Sink(self._hold_client)
 
     def pty_requested(self, term_type: str, term_size: TermSize, term_modes: TermModes) -> bool:
@@ -102,6 +112,8 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._work = asyncio.create_task(self._serve(), name="hudsim-ssh-session")
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        if self._files:
+            self._requests.add(data)
         self._sink.give(data)
 
     def eof_received(self) -> bool:
@@ -175,12 +187,13 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
 
     async def _serve(self) -> None:
         try:
+            self._variables.check()
             sandbox = await self._target.sandbox()
             if self._files:
                 await self._serve_files(sandbox)
             else:
                 await self._serve_command(sandbox)
-        except SandboxError as error:
+        except (SandboxError, UsageError, WorkspaceError) as error:
             self._refuse(str(error))
         except Exception:
             log.exception("an SSH session")
@@ -205,31 +218,62 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
             source.close()
         process = self._process
         if process is not None and not process.ended:
-            # As a terminal's hangup: what was told to outlive it, does, unless it is the command itself.
-            _signal(process, signal.SIGHUP)
+            if not self._files:
+                # As a terminal's hangup: what was told to outlive it, does, unless it is the command itself.
+                _signal(process, signal.SIGHUP)
             asyncio.get_running_loop().call_later(_HANGUP_S, _signal, process, signal.SIGKILL)
         self._over(self)
 
     async def _serve_files(self, sandbox: Sandbox) -> None:
-        with await open_files(sandbox, str(self._channel.get_extra_info("client_version", ""))) as sock:
-            source = self._source(os.dup(sock.fileno()), self._channel.write)
-            self._sink.open(os.dup(sock.fileno()), lambda _: sock.shutdown(socket.SHUT_WR))
-            await source.ended()
+        limit_s = sandbox.plan.limits.wall_s
+        version = str(self._channel.get_extra_info("client_version", ""))
+        replies = Packets()
+
+        def reply(data: bytes) -> None:
+            replies.add(data)
+            self._channel.write(data)
+
+        try:
+            async with asyncio.timeout(limit_s):
+                sock, self._process = await open_files(sandbox, version, before=self._target.admitted)
+            with sock:
+                source = self._source(os.dup(sock.fileno()), reply)
+                self._sink.open(os.dup(sock.fileno()), lambda _: sock.shutdown(socket.SHUT_WR))
+                await self._answered(source, replies, limit_s)
+        except TimeoutError:
+            if self._process is not None:
+                await self._process.kill()
+            raise SandboxBroken(f"a file operation took longer than {limit_s} s") from None
         self._channel.exit(0)
 
+    async def _answered(self, source: Source, replies: Packets, limit_s: float | None) -> None:
+        """Until the file server has ended. Raises :class:`TimeoutError` when it answers no more: a look each
+        ``limit_s`` finds the same request as the last one, and a client that takes its replies.
+        """
+        before = -1
+        while True:
+            try:
+                async with asyncio.timeout(limit_s):
+                    return await source.ended()
+            except TimeoutError:
+                is_waited_for = replies.count < self._requests.count and not self._held
+                if is_waited_for and replies.count == before:
+                    raise
+                before = replies.count if is_waited_for else -1
+
     async def _serve_command(self, sandbox: Sandbox) -> None:
-        limits = sandbox.plan.limits
         words = [self._target.shell, "-l"] if self._command is None else [self._target.shell, "-c", self._command]
-        process = self._process = await self._spawn(sandbox, words)
-        self._resize()
-        for number in self._early:
-            process.signal(number)
         try:
-            async with asyncio.timeout(None if self._command is None else limits.wall_s):
+            async with asyncio.timeout(sandbox.plan.limits.wall_s) as time:
+                process = self._process = await self._spawn(sandbox, words)
+                if self._command is None:
+                    time.reschedule(None)
+                self._resize()
+                for number in self._early:
+                    process.signal(number)
                 end = await process.wait()
         except TimeoutError:
-            process.signal(signal.SIGKILL)
-            end = await process.wait()
+            end = Exit(-signal.SIGKILL) if self._process is None else await self._process.kill()
         await asyncio.gather(*(source.drained(_DRAIN_S) for source in self._sources))
         if end.code >= 0:
             self._channel.exit(end.code)
@@ -239,7 +283,9 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
     async def _spawn(self, sandbox: Sandbox, words: list[str]) -> Process:
         env = {**self._target.environment, **self._wanted()}
         if self._terminal is not None:
-            process = await sandbox.spawn(words, env=env, cwd=self._target.cwd, terminal=self._terminal)
+            process = await sandbox.spawn(
+                words, env=env, cwd=self._target.cwd, terminal=self._terminal, before=self._target.admitted
+            )
             terminal = process.terminal
             assert terminal is not None
             self._source(terminal, self._channel.write)
@@ -254,17 +300,35 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
                 output, taken = _pipe(sandbox)
                 theirs.append(taken)
                 self._source(output, write)
-            return await sandbox.spawn(words, fds=theirs, env=env, cwd=self._target.cwd)
+            return await sandbox.spawn(words, fds=theirs, env=env, cwd=self._target.cwd, before=self._target.admitted)
         finally:
             for fd in theirs:
                 os.close(fd)
 
     def _wanted(self) -> dict[str, str]:
-        asked = self._channel.get_environment_bytes()
-        env = {os.fsdecode(name): os.fsdecode(value) for name, value in asked.items()}
-        kept = {name: value for name, value in env.items() if name.startswith(_ENVIRONMENT) and "\0" not in value}
+        kept = {os.fsdecode(name): os.fsdecode(value) for name, value in self._variables.items()}
         terminal = self._channel.get_terminal_type()
         return {**kept, "TERM": terminal} if terminal else kept
+
+
+class _Variables(dict[bytes, bytes]):
+    """What a client would have in its command's environment: what is taken over of it, up to a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size = 0
+
+    def __setitem__(self, name: bytes, value: bytes) -> None:
+        if name.startswith(_ENVIRONMENT) and b"\0" not in name + value:
+            self._size += len(name) + len(value)
+            if self._size <= _MOST_ENVIRONMENT:
+                super().__setitem__(name, value)
+
+    def check(self) -> None:
+        """Raises :class:`~hudsim.errors.UsageError` where that was not all."""
+        if self._size > _MOST_ENVIRONMENT:
+            got = f"got {self._size:,} bytes of environment variables"
+            raise UsageError(f"{got}, expected {_MOST_ENVIRONMENT:,} at most")
 
 
 def _signal(process: Process, number: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hudsim.coding.cgroups import remove_groups
-from hudsim.coding.place import CGROUPS, LOCK, changing, state_folder
+from hudsim.coding.place import CGROUPS, LOCK, ROOT_LOCK, changing, state_folder
 from hudsim.coding.tree import remove_tree
 
 __all__ = ["Owned", "clean", "clean_once", "live"]
@@ -42,7 +42,7 @@ def live() -> list[Owned]:
     found = []
     with changing():
         for folder in _places():
-            if _is_held(folder):
+            if _is_held(folder / LOCK):
                 pid = int(folder.name.partition("-")[0])
                 rooms = tuple(sorted(path.name for path in folder.glob("*-*") if path.is_dir()))
                 age_s = time.clock_gettime(time.CLOCK_REALTIME) - (folder / LOCK).stat().st_mtime
@@ -55,8 +55,12 @@ def clean() -> list[str]:
     state = state_folder()
     with changing():
         for folder in _places():
-            if not _is_held(folder):
-                folder.rename(state / f"{_DEAD}{folder.name}")
+            if not _is_held(folder / LOCK):
+                with contextlib.suppress(FileNotFoundError):  # its process has just ended, and removed it
+                    folder.rename(state / f"{_DEAD}{folder.name}")
+        for lock in state.glob(f"{ROOT_LOCK}*"):
+            if not _is_held(lock):
+                lock.unlink()
     dead = list(state.glob(f"{_DEAD}*"))
     removed = _killed([folder.name.removeprefix(_DEAD) for folder in dead])
     for folder in dead:
@@ -87,9 +91,9 @@ def _places() -> list[Path]:
     return [path for path in state_folder().iterdir() if path.name[:1].isdigit() and path.is_dir()]
 
 
-def _is_held(folder: Path) -> bool:
+def _is_held(path: Path) -> bool:
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

@@ -17,6 +17,10 @@ _LINE = 1 << 16
 _FIRST_S = 10.0
 _EVERY_S = 0.5
 _SHUT_S = 2.0
+_MOST_STRANGERS, _MOST_COMING = 32, 4
+"""Connections that have not shown a token yet, and how many more for each room whose clients may be on their way."""
+_MOST = 16
+"""Connections of one room."""
 
 
 class TrackingServer:
@@ -36,7 +40,7 @@ class TrackingServer:
         self.port = 0
         self._tracked: dict[str, tuple[str, Changes]] = {}  # room -> (token, changes)
         self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[Any]] = set()
+        self._serving: dict[asyncio.Task[Any], str | None] = {}  # the oldest first; its room, None before it is known
 
     @classmethod
     async def start(cls, host: str) -> Self:
@@ -68,23 +72,34 @@ class TrackingServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._serving.add(task)
+        self._admit(task, None, _MOST_STRANGERS + _MOST_COMING * len(self._tracked))
         try:
             with contextlib.suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
-                await self._answer(reader, writer)
+                await self._answer(task, reader, writer)
         finally:
-            self._serving.discard(task)
+            self._serving.pop(task, None)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _admit(self, task: asyncio.Task[Any], room: str | None, most: int) -> None:
+        """It is served for ``room``; of more than ``most`` that are, the oldest goes."""
+        self._serving[task] = room
+        others = [task for task, its in self._serving.items() if its == room]
+        for oldest in others[: max(0, len(others) - most)]:
+            del self._serving[oldest]
+            oldest.cancel()
+
+    async def _answer(
+        self, task: asyncio.Task[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         async with asyncio.timeout(_FIRST_S):
             first = _parsed(await reader.readline())
         room = self._of(first.get("token"))
         if room is None:
             await _say(writer, {"error": "no such token"})
             return
+        self._admit(task, room, _MOST)
         while line := await reader.readline():
             method = _parsed(line).get("method")
             if method == "changes":

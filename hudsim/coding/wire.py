@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import array
 import asyncio
+import contextlib
 import json
 import os
 import socket
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from hudsim.errors import UsageError
 
 __all__ = ["Frame", "HostWire"]
 
@@ -40,12 +43,24 @@ class HostWire:
         return self._open
 
     def send(self, message: dict[str, Any], payload: bytes = b"", fds: Sequence[int] = ()) -> None:
-        """One frame; ``fds`` are duplicated, so the caller may close its own at once."""
+        """One frame; ``fds`` are duplicated, so the caller may close its own at once.
+
+        Raises :class:`~hudsim.errors.UsageError` for one that the other end would not take.
+        """
         if not self._open:
             raise ConnectionResetError("the sandbox is gone")
         words = json.dumps(message).encode()
-        frame = _HEAD.pack(4 + len(words) + len(payload), len(words)) + words + payload
-        self._waiting.append((memoryview(frame), [os.dup(fd) for fd in fds]))
+        if (size := 4 + len(words) + len(payload)) > _MOST:
+            what = "a command with its variables" if message.get("op") == "exec" else "a message"
+            raise UsageError(f"got {what} of {size:,} bytes, expected {_MOST:,} at most")
+        frame = _HEAD.pack(size, len(words)) + words + payload
+        with contextlib.ExitStack() as until_all:  # there may be no descriptor left for one of them
+            copies = []
+            for fd in fds:
+                copies.append(os.dup(fd))
+                until_all.callback(os.close, copies[-1])
+            until_all.pop_all()
+        self._waiting.append((memoryview(frame), copies))
         if len(self._waiting) == 1:
             self._write()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +14,6 @@ from hudsim.bridge import Bridge, Episode
 from hudsim.capability import Capability
 from hudsim.coding.bubblewrap import Bind
 from hudsim.coding.card import Card, probe
-from hudsim.coding.changes import Changes
 from hudsim.coding.fixed import FixedRoot
 from hudsim.coding.freeze import Frozen
 from hudsim.coding.identity import SHELL
@@ -234,9 +232,7 @@ class Workspace(Scope, Bridge):
         """What the agent of whose work this is needs to come in: by capability. What the host wrote becomes its own."""
         room = self.room
         await room.hand_over()
-        if room.changes is None:
-            kept = _KEPT if self._tracking is None else _KEPT_TRACKED
-            room.changes = await asyncio.to_thread(Changes, room.root, kept=kept)
+        changes = await room.track(kept=_KEPT if self._tracking is None else _KEPT_TRACKED)
         if room.key is None:
             from hudsim.coding.keys import new_client_key
 
@@ -244,17 +240,14 @@ class Workspace(Scope, Bridge):
             self._running().register(room.key.public, room)
         found = {name: {"user": room.user, "client_key": room.key.private, "session": room.id, "cwd": room.cwd}}
         if self._tracking is not None:
-            found["filetracking"] = {"token": self._tracking.track(room.id, room.changes)}
+            found["filetracking"] = {"token": self._tracking.track(room.id, changes)}
         return found
 
     async def changes(self) -> dict[str, Any]:
         """What the agent of whose work this is has done to its files, for a run's record: as ``filetracking/1``
         tells it, but no more than some; nothing before :meth:`bindings`.
         """
-        changes = self.room.changes
-        if changes is None:
-            return {"changes": [], "left_out": 0}
-        return await asyncio.to_thread(changes.now, most=_RECORDED_FILES, diffs=_RECORDED)
+        return await self.room.changed(most=_RECORDED_FILES, diffs=_RECORDED)
 
     async def binding(self) -> dict[str, Any]:
         """What :class:`~hudsim.coding.client.SSHClient` needs beside the capability."""
@@ -277,7 +270,7 @@ class Workspace(Scope, Bridge):
         return self.room.root
 
     async def sandbox(self) -> Sandbox:
-        """Its sandbox, up and running."""
+        """Its sandbox, up and running. What runs in it runs beside all that the agent left there."""
         return await self.room.box.sandbox()
 
     async def run(
@@ -288,9 +281,10 @@ class Workspace(Scope, Bridge):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         timeout_s: float | None = None,
+        keep_running: bool = False,
     ) -> Completed:
         """As :meth:`hudsim.coding.room.Room.run`."""
-        return await self.room.run(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
+        return await self.room.run(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s, keep_running=keep_running)
 
     async def write(self, path: str, data: bytes | str, *, mode: int = 0o644) -> None:
         """As :meth:`hudsim.coding.room.Room.write`."""
@@ -300,16 +294,28 @@ class Workspace(Scope, Bridge):
         """As :meth:`hudsim.coding.room.Room.read`."""
         return await self.room.read(path)
 
-    def own(self, folder: Path | None = None) -> None:
+    def own(self) -> None:
         """As :meth:`hudsim.coding.room.Room.own`."""
-        self.room.own(folder)
+        self.room.own()
 
     def evidence(self) -> list[str]:
         """As :meth:`hudsim.coding.room.Room.evidence`."""
         return self.room.evidence()
 
+    async def seal(self) -> None:
+        """Hang up on the agent, and let it start nothing any more. Idempotent; what it left running goes on."""
+        room = self.room
+        room.seal()
+        with contextlib.suppress(TimeoutError):  # cut off they are, and nothing of theirs is admitted any more
+            await self._running().hang_up(room)
+
+    async def end_all(self) -> None:
+        """Kill everything that runs there."""
+        await self.room.box.end_all()
+
     async def freeze(self, files: Sequence[str] = ("**/*",), **most: int) -> Frozen:
-        """As :meth:`hudsim.coding.room.Room.freeze`."""
+        """:meth:`seal`, then as :meth:`hudsim.coding.room.Room.freeze`."""
+        await self.seal()
         return await self.room.freeze(files, **most)
 
     def new_sandbox(self, binds: Sequence[Bind] = (), **options: Any) -> Box:
@@ -317,17 +323,12 @@ class Workspace(Scope, Bridge):
         return self.room.new_sandbox(binds, **options)
 
     async def snapshot(self) -> Snapshot:
-        """The files as they are, for :meth:`restore`; goes with the room. Everything that runs there is killed."""
-        room = self.room
-        await room.box.end_all()
-        await room.hand_over()
-        return await asyncio.to_thread(Snapshot.take, room.root, room.box.folder / f"snapshot-{next(_numbers)}")
+        """As :meth:`hudsim.coding.room.Room.snapshot`."""
+        return await self.room.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> int:
-        """Bring the files back; how many were written. Everything that runs there is killed."""
-        room = self.room
-        await room.box.end_all()
-        return await asyncio.to_thread(snapshot.restore)
+        """As :meth:`hudsim.coding.room.Room.restore`."""
+        return await self.room.restore(snapshot)
 
     async def _end(self, room: Room) -> None:
         if self._tracking is not None:
@@ -362,6 +363,3 @@ class Workspace(Scope, Bridge):
         fixed, self._fixed = self._fixed, None
         if fixed is not None:
             await fixed.free()
-
-
-_numbers = itertools.count(1)

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Self
 
 from hudsim.bridge import Bridge
 from hudsim.capability import Capability, check_name
+from hudsim.coding.bubblewrap import hide
 from hudsim.coding.workspace import Workspace
 from hudsim.environment.attached import Attached, current_holder
 from hudsim.environment.gym import gym_spec
@@ -114,6 +115,8 @@ class Environment:
                 raise UsageError(f"environment {self.name} has a template {name} already; give this one another id")
             made = Template(self, func, id=name, description=description, input=input, returns=returns)
             self.templates[name] = made
+            if (file := getattr(func, "__globals__", {}).get("__file__")) is not None:
+                hide(file)  # with it and its tests installed below /usr, a workspace would see them there
             return made
 
         return register

@@ -14,7 +14,16 @@ from pydantic import BaseModel
 from hudsim.environment.answer import Answer
 from hudsim.environment.reward import evaluation_of
 from hudsim.environment.template import Template
-from hudsim.errors import EpisodeError, HudsimError, LinkError, SandboxError, TaskError, TemplateError, words
+from hudsim.errors import (
+    EpisodeError,
+    HudsimError,
+    LinkError,
+    SandboxError,
+    TaskError,
+    TemplateError,
+    WorkspaceError,
+    words,
+)
 from hudsim.graders import EvaluationResult
 from hudsim.loop.bounded import bounded, is_cancellation
 
@@ -101,13 +110,13 @@ class Play:
         return TemplateError(f"template {self.template.name} {what}", template=self.template.name)
 
     def _raised(self, phase: str, error: BaseException) -> HudsimError:
-        """What is typed already stays what it is: of the world or the link, or of the arguments at the start.
+        """What is typed already stays what it is: of the world, link or workspace, or of the arguments at the start.
 
         Raises the cancellation of the task that plays; one that the template raised itself is its error.
         """
         if is_cancellation(error):
             raise error
-        if isinstance(error, EpisodeError | LinkError | TaskError | SandboxError) or (
+        if isinstance(error, EpisodeError | LinkError | TaskError | SandboxError | WorkspaceError) or (
             phase == "start" and isinstance(error, HudsimError)
         ):
             return error

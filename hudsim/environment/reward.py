@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hudsim.errors import TemplateError, UsageError, WireError
+from hudsim.errors import HudsimError, SandboxBroken, TemplateError, UsageError, WireError
 from hudsim.graders import EvaluationResult, SubScore, Verdict
 from hudsim.graders.number import finite
 from hudsim.robot.ending import CANCELLED
 
-__all__ = ["evaluation_of", "forfeited"]
+__all__ = ["evaluation_of", "forfeited", "lost"]
 
 _EXPECTED = (
     "expected a finite number, an EvaluationResult, a SubScore, the record of a bridge's result(), or {'score': number}"
@@ -41,6 +41,24 @@ def forfeited(evaluation: EvaluationResult, end: str) -> EvaluationResult:
     info = {**evaluation.info, "forfeited": evaluation.reward}
     words = f"{end}: an episode that the policy broke off is worth no more than 0"
     return evaluation.model_copy(update={"reward": 0.0, "verdict": None, "content": words, "info": info})
+
+
+def lost(error: HudsimError, limits: Sequence[str]) -> EvaluationResult:
+    """The evaluation of a task that cannot be graded because of how the agent left its workspace: 0.
+
+    ``error`` is a :class:`~hudsim.errors.WorkspaceError`, or a :class:`~hudsim.errors.SandboxBroken`; the latter is
+    raised again unless its sandbox or a workspace is known to have run into a limit: its ``evidence``, or ``limits``.
+    """
+    if not isinstance(error, SandboxBroken):
+        return EvaluationResult(content=_said(error))
+    why = list(dict.fromkeys([*error.data.get("evidence", ()), *limits]))
+    if not why:
+        raise error
+    return EvaluationResult(verdict=Verdict.resource_limit, content=_said(error), info={"why": why})
+
+
+def _said(error: HudsimError) -> str:
+    return "; ".join([error.message, *getattr(error, "__notes__", ())])  # notes: which grader it was
 
 
 def _of_mapping(given: Mapping[str, Any], template: str) -> EvaluationResult:

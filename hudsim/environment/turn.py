@@ -13,8 +13,8 @@ from hudsim.bridge import Episode
 from hudsim.environment.attached import Attached, current_holder
 from hudsim.environment.environment import Environment
 from hudsim.environment.play import CLOSE_S, Play
-from hudsim.environment.reward import forfeited
-from hudsim.errors import HudsimError, TemplateError, words
+from hudsim.environment.reward import forfeited, lost
+from hudsim.errors import HudsimError, SandboxBroken, TemplateError, WorkspaceError, words
 from hudsim.loop.bounded import let_go
 
 __all__ = ["Frame", "Turn"]
@@ -130,9 +130,13 @@ class Turn:
             raise self._over.result()
 
     async def _grade(self, answer: Any) -> Frame:
+        workspaces, told = self._environment.workspaces, dict[str, Frame]()
         try:
-            told = {name: await workspace.changes() for name, workspace in self._environment.workspaces.items()}
+            await asyncio.gather(*(workspace.seal() for workspace in workspaces.values()))  # the agent's time is over
+            told = {name: await workspace.changes() for name, workspace in workspaces.items()}
             evaluation = await self.play.grade(answer)
+        except (WorkspaceError, SandboxBroken) as error:
+            evaluation = lost(error, [line for workspace in workspaces.values() for line in workspace.evidence()])
         finally:
             await self._finish()
         if self.forfeit is not None:

@@ -1,11 +1,8 @@
-"""``Ground``: what a grader needs of a workspace, and its turn to use it."""
+"""``Ground``: what a grader needs of a workspace."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import weakref
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -15,7 +12,7 @@ from hudsim.coding.process import Completed
 from hudsim.coding.sandbox import Sandbox
 from hudsim.errors import UsageError
 
-__all__ = ["Copy", "Fresh", "Ground", "ground", "turn"]
+__all__ = ["Copy", "Fresh", "Ground", "ground"]
 
 
 class Copy(Protocol):
@@ -47,8 +44,9 @@ class Ground(Protocol):
     def room(self) -> Any: ...
     async def run(
         self, argv: Sequence[str] | str, *, cwd: str | None = None, env: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
+        timeout_s: float | None = None, keep_running: bool = False,
     ) -> Completed: ...  # fmt: skip
+    async def seal(self) -> None: ...
     async def freeze(self, files: Sequence[str] = ("**/*",)) -> Copy: ...
     def new_sandbox(self, binds: Sequence[Bind] = (), **options: Any) -> Fresh: ...
     def evidence(self) -> list[str]: ...
@@ -56,22 +54,11 @@ class Ground(Protocol):
 
 def ground(workspace: Any) -> Ground:
     """``workspace``, if it is one. Raises :class:`~hudsim.errors.UsageError`."""
-    missing = [name for name in ("run", "freeze", "new_sandbox", "evidence") if not hasattr(workspace, name)]
+    missing = [name for name in _ASKED if not hasattr(workspace, name)]
     if missing:
         raise UsageError(f"workspace: got a {type(workspace).__name__}, expected a Workspace: it has no {missing[0]}()")
     checked: Ground = workspace
     return checked
 
 
-@contextlib.asynccontextmanager
-async def turn(workspace: Ground) -> AsyncIterator[None]:
-    """Graders of one episode use the agent's sandbox one after another: one kills all that runs in it."""
-    room = workspace.room
-    lock = _locks.get(room)
-    if lock is None:
-        lock = _locks[room] = asyncio.Lock()
-    async with lock:
-        yield
-
-
-_locks: weakref.WeakKeyDictionary[Any, asyncio.Lock] = weakref.WeakKeyDictionary()
+_ASKED = ("run", "seal", "freeze", "new_sandbox", "evidence")

@@ -14,7 +14,7 @@ from hudsim.coding.tree import measure, remove_tree
 from hudsim.errors import SandboxError, UsageError
 from hudsim.graders.combine import combine
 from hudsim.graders.grader import Grader
-from hudsim.graders.ground import Copy, Ground, ground, turn
+from hudsim.graders.ground import Copy, Ground, ground
 from hudsim.graders.report import Account
 from hudsim.graders.results import EvaluationResult, SubScore
 from hudsim.graders.suite import Suite, Way, expected_ids
@@ -163,7 +163,7 @@ def _without_room(place: Ground, error: OSError) -> Outcome:
 
 
 def _leaves(suite: Suite, expected: list[str] | None, outcomes: Mapping[Way, Outcome]) -> list[SubScore]:
-    collected = [one for outcome in outcomes.values() for one in outcome.account.ids or ()]
+    collected = [one for outcome in outcomes.values() for one in outcome.account.ids]
     seen = {one.partition("::")[0] for one in collected}
     # Of a file that this side has collected, that is what there is; one that gave no test has been left out.
     files = [*suite.of("same"), *(file for file in suite.of("separate") if file not in seen)]
@@ -207,8 +207,7 @@ def _counts(leaves: Sequence[SubScore]) -> dict[str, int]:
 
 @contextlib.asynccontextmanager
 async def _frozen(place: Ground, files: Sequence[str]) -> AsyncIterator[Copy]:
-    async with turn(place):
-        copy = await place.freeze(tuple(files))
+    copy = await place.freeze(tuple(files))
     try:
         yield copy
     finally:

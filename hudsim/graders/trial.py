@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any, Literal
 from hudsim.coding.bubblewrap import Bind
 from hudsim.coding.output import Output
 from hudsim.coding.process import Process
-from hudsim.errors import SandboxError, UsageError
+from hudsim.errors import SandboxBroken, SandboxError, UsageError
 from hudsim.graders.canaries import Canaries
 from hudsim.graders.ground import Fresh, Ground
 from hudsim.graders.report import Account, Stray
@@ -32,7 +33,7 @@ _ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE"
 TESTS, SOLUTION, SITE, CODE = "/tests", "/workspace", "/run/grader/site", "/run/grader/code"
 _HERE = Path(__file__).parent
 _NEEDED = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
-_LONGEST_LINE = 1 << 24
+_LONGEST_LINE = 1 << 20  # more than two texts of runner.LONGEST, each character of which may take 12 bytes
 _KEPT = 1 << 16
 _UP_S = 60.0
 _PATIENCE_S = 2.0
@@ -69,8 +70,10 @@ class Outcome:
         The time was up.
     whole
         Nothing is missing that must be there whatever the solution is: without, there is no pass.
+    code
+        The test runner's exit code, or minus the signal that ended it. None: not known.
     said
-        The end of what the test runner printed.
+        The end of what it printed.
     """
 
     account: Account
@@ -78,6 +81,7 @@ class Outcome:
     limits: list[str] = field(default_factory=list)
     hung: bool = False
     whole: bool = False
+    code: int | None = None
     said: str = ""
 
 
@@ -103,13 +107,13 @@ async def run_same(setting: Setting, solution: Path) -> Outcome:
     outcome.tampered += canaries.wrong(account.reports)
     broken = {id.partition("::")[0] for id, _ in account.errors}  # noqa: A001 - pytest's word
     missing = [file for file in canaries.missing(account.reports) if file not in broken]
-    if missing and account.ids is not None and account.status in (0, 1):
+    if missing and account.collected and account.status in (0, 1):
         outcome.tampered.append(
             f"pytest came to its end, and tests made to fail were not reported: {', '.join(missing)}"
         )
     outcome.whole = account.ended and not missing
     ids = canaries.ids()
-    account.ids = None if account.ids is None else [one for one in account.ids if one.partition("[")[0] not in ids]
+    account.ids = [one for one in account.ids if one.partition("[")[0] not in ids]
     account.reports = [report for report in account.reports if report.stem not in ids]
     return outcome
 
@@ -139,7 +143,7 @@ async def run_separate(setting: Setting, solution: Path) -> Outcome:
             outcome.limits = [*box.evidence(), *other.evidence()]
     if outcome.tampered:  # only the trusted side can write there
         raise SandboxError(f"the test runner is not to be understood: {outcome.tampered[0]}")
-    if not (account.ended or outcome.hung or outcome.limits):
+    if not (account.ended or outcome.hung or outcome.limits or _by_itself(outcome.code)):
         raise SandboxError(f"the test runner was ended before its end: {outcome.said.strip() or 'it said nothing'}")
     outcome.whole = account.ended
     return outcome
@@ -166,34 +170,52 @@ async def _supervise(
 ) -> None:
     """Until the tests have ended, or the time of ``boxes`` is up; the runner is in the first of them."""
     box, account = boxes[0], outcome.account
-    async with _runner(box, order, crossing) as (process, reader, said):
-        if crossing is not None:
-            crossing.close()
-        try:
-            async with asyncio.timeout(_UP_S):
-                await _listen(reader, account, to="ready")
-            async with time_limit(timeout_s, boxes):
-                await _listen(reader, account, to="ended")
-                await _ended(process, box)
-        except TimeoutError:
-            outcome.hung = account.ready
-        except Stray as stray:
-            outcome.tampered.append(f"somebody wrote to the results' channel: {stray}")
-        outcome.said = said()
-        if not account.ready and not box.evidence():
-            raise SandboxError(f"the test runner did not start: {outcome.said.strip() or 'it said nothing'}")
-
-
-async def _ended(process: Process, box: Fresh) -> None:
-    """The process is over; a sandbox that is gone without having met a limit was ended by somebody else."""
     try:
-        async with asyncio.timeout(_PATIENCE_S):
-            await process.wait()
-    except TimeoutError:
-        process.signal(9)
-    except SandboxError:
-        if not box.evidence():
+        async with _runner(box, order, crossing) as (process, reader, said):
+            if crossing is not None:
+                crossing.close()
+            try:
+                async with asyncio.timeout(_UP_S):
+                    await _listen(reader, account, to="ready")
+                async with time_limit(timeout_s, boxes):
+                    await _listen(reader, account, to="ended")
+                    outcome.code = await _ended(process, box)
+            except TimeoutError:
+                outcome.hung = account.ready
+            except Stray as stray:
+                outcome.tampered.append(f"somebody wrote to the results' channel: {stray}")
+            outcome.said = said()
+            if not account.ready and not box.evidence():
+                raise SandboxError(f"the test runner did not start: {outcome.said.strip() or 'it said nothing'}")
+    except SandboxBroken:
+        if not any(one.evidence() for one in boxes):
             raise
+
+
+async def _ended(process: Process, box: Fresh) -> int | None:
+    """The process is over: how, None if that cannot be known.
+
+    A sandbox that is gone without having met a limit was ended by somebody else.
+    """
+    for _ in range(2):
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return (await process.wait()).code
+        except TimeoutError:
+            process.signal(9)  # of no effect on one that is dead, and of which that has not been said yet
+        except SandboxError:
+            if not box.evidence():
+                raise
+            break
+    return None
+
+
+def _by_itself(code: int | None) -> bool:
+    """Whether a runner that did not come to its end was brought to that by what it was given, and by nobody else."""
+    return code is not None and -code not in _FROM_OUTSIDE
+
+
+_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 
 
 async def _listen(reader: asyncio.StreamReader, account: Account, *, to: Literal["ready", "ended"]) -> None:
@@ -244,6 +266,7 @@ def _order(setting: Setting, way: Way, files: Sequence[str], token: str) -> dict
     return {
         "token": token, "way": way, "tests": TESTS, "files": list(files), "path": [CODE, SITE], "roots": roots,
         "modules": setting.modules, "comparable": setting.comparable, "options": list(setting.options),
+        "known": [*setting.packages, *setting.suite.imports(setting.packages)],
     }  # fmt: skip
 
 

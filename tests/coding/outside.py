@@ -28,7 +28,7 @@ PORT = 4000
 HOST = ["198.51.100.2", "198.51.100.3", "2001:db8:1::2", "10.99.0.1", "127.0.0.1", "127.9.9.9", "::1"]
 LATER = "10.99.0.2"
 OUTSIDE = ["198.51.100.1", "2001:db8:1::1"]
-METADATA = "169.254.169.254"
+METADATA = ["169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fe80::a9fe:a9fe%cable"]
 NAMED = "198.51.100.1"
 
 # What is outside: it answers each connection and datagram, and each question for a name.
@@ -100,10 +100,11 @@ def world() -> Iterator[None]:
             assert outside.stdout.readline() == "apart\n"
             ip(f"link set far netns {outside.pid}")
             there = f"nsenter --net=/proc/{outside.pid}/ns/net ip"
-            for words in ("link set lo up", "link set far up", f"addr add {METADATA}/32 dev far"):
+            for words in ("link set lo up", "link set far up"):
                 subprocess.run([*there.split(), *words.split()], check=True)
-            for address, bits in zip(OUTSIDE, ("/24", "/64 nodad"), strict=True):
-                subprocess.run([*there.split(), *f"addr add {address}{bits} dev far".split()], check=True)
+            for address in (f"{OUTSIDE[0]}/24", f"{OUTSIDE[1]}/64", *METADATA):
+                words = f"addr add {address.partition('%')[0]} dev far" + " nodad" * (":" in address)
+                subprocess.run([*there.split(), *words.split()], check=True)
             ip("addr add 198.51.100.2/24 dev cable")
             ip("addr add 198.51.100.3/24 dev cable")
             ip("addr add 2001:db8:1::2/64 dev cable nodad")
@@ -166,8 +167,10 @@ async def reached() -> dict[str, Any]:
     services = Services()
     socket.create_connection(("127.0.0.1", PORT)).close()
     found["control"] = services.asked()
-    with socket.create_connection((METADATA, PORT), timeout=5) as sock:
-        found["metadata from the host"] = sock.recv(10).decode()
+    found["metadata from the host"] = []
+    for address in METADATA:
+        with socket.create_connection((address, PORT), timeout=5) as sock:
+            found["metadata from the host"].append(sock.recv(10).decode())
     async with Workspace(network=True) as ws:
         (found["card"],) = [
             row for row in ws.capability("shell").params["isolation"]["rows"] if row["what"] == "network"
@@ -176,7 +179,7 @@ async def reached() -> dict[str, Any]:
         ip(f"addr add {LATER}/32 dev lo")
         for name, addresses in (
             ("outside", [*OUTSIDE, "somewhere.example"]),
-            ("metadata", [METADATA]),
+            ("metadata", METADATA),
             ("host", [*HOST, LATER, f"{link_address()}%cable", "224.0.0.1", "ff02::1%cable"]),
         ):
             done = await ws.run(["python", "-c", _TRY, *addresses], timeout_s=40)

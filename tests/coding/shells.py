@@ -37,6 +37,9 @@ class Room:
         await self.box.start()
         return self.box
 
+    async def admitted(self) -> None:
+        """Always."""
+
 
 @dataclass
 class Shell:

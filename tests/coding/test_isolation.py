@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 import hudsim
 from hudsim.coding import Bind, Box, Limits, Workspace, bubblewrap
 from hudsim.coding.card import probe
+from hudsim.environment.load import load_environment
 from hudsim.errors import SandboxError, UsageError
 from tests.asyncrun import on_loop
 
@@ -28,7 +31,8 @@ async def test_everything_on_the_card_was_tried_and_holds() -> None:
     card = await probe()
     assert card.isolation == "bubblewrap"
     assert not card.broken
-    assert {"files", "network", "processes hidden", "capabilities", "limit memory", "limit processes"} <= {
+    wanted = {"files", "network", "processes hidden", "capabilities", "keyrings"}
+    assert wanted | {"limit memory", "limit processes", "limit terminals"} <= {
         row.what for row in card.rows if row.holds
     }
 
@@ -114,6 +118,63 @@ for family, kind, address in [
             assert f"('127.0.0.1', {tcp.getsockname()[1]})" in done.text
 
 
+# A host with keys: in its session, and its user's; what the sandbox finds of them, by each way that there is.
+_KEYS = """
+import asyncio, ctypes, json, sys
+from hudsim.coding import Box, Limits
+sys.path.insert(0, "hudsim/coding/inside")
+from refused import calls
+libc = ctypes.CDLL(None, use_errno=True)
+add_key, keyctl = calls()["add_key"], calls()["keyctl"]
+if libc.syscall(keyctl, 1, None) < 0:  # a session of its own
+    sys.exit(77)
+rings = [libc.syscall(keyctl, 0, ring, 1) for ring in (-3, -4, -5)]
+keys = [libc.syscall(add_key, b"user", b"hudsim-test", b"hunter2", 7, ring) for ring in rings]
+LOOK = f'''
+import ctypes
+libc = ctypes.CDLL(None)
+text = ctypes.create_string_buffer(64)
+print([where for where in (-3, -4, -5, *{rings}) if libc.syscall({keyctl}, 10, where, b"user", b"hudsim-test", 0) >= 0])
+print([key for key in {keys} if libc.syscall({keyctl}, 11, key, text, 64) >= 0])
+print([ring for ring in {rings} if libc.syscall({keyctl}, 8, ring, -3) >= 0])
+print([ring for ring in (-3, *{rings}) if libc.syscall({add_key}, b"user", b"planted", b"x", 1, ring) >= 0])
+'''
+async def main():
+    async with Box(limits=Limits(), guest_path="/workspace") as box:
+        done = await box.run(["python", "-c", LOOK])
+    planted = [ring for ring in rings if libc.syscall(keyctl, 10, ring, b"user", b"planted", 0) >= 0]
+    print(json.dumps([min(keys) > 0, done.text.split("\\n"), done.stderr.decode(), planted]))
+asyncio.run(main())
+for key, ring in zip(keys, rings):
+    libc.syscall(keyctl, 9, key, ring)
+"""
+
+
+def test_no_key_of_the_host_is_found_and_none_is_left_with_it() -> None:
+    command = [sys.executable, "-c", _KEYS]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=50
+    )
+    if done.returncode == 77:
+        pytest.skip("this host has no keyrings, or lets nobody use them")
+    assert json.loads(done.stdout or "null") == [True, ["[]"] * 4 + [""], "", []], done.stderr
+
+
+@pytest.mark.parametrize("file", ["cmdline", "keys", "key-users", "swaps"])
+def test_what_tells_of_the_host_is_empty(file: str) -> None:
+    path = Path("/proc", file)
+    if not path.exists():
+        pytest.skip(f"this kernel has no {path}")
+
+    @on_loop
+    async def look() -> None:
+        async with Box(limits=Limits(), guest_path="/workspace") as box:
+            done = await box.run(["cat", str(path)])
+            assert (done.code, done.stdout, done.stderr) == (0, b"", b"")
+
+    look()
+
+
 @on_loop
 async def test_terminals_take_no_injected_input() -> None:
     inject = (
@@ -148,6 +209,58 @@ async def test_hudsim_itself_is_hidden_where_a_bind_would_show_it(tmp_path: Path
         hidden, others = map(int, done.text.split())
         assert hidden == 0
         assert others > 1
+
+
+_TASKS = """
+from hudsim import Environment
+env = Environment("shop")
+@env.template()
+async def mend():
+    yield "mend it"
+    yield 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "hidden", "seen"),
+    [
+        ("app/shop.py", "app/hidden/test_till.py", "other.txt"),
+        ("app/depot/tasks/one.py", "app/depot/hidden/test_till.py", "other.txt"),
+        ("app/stall/tasks/one.py", "app/hidden/test_till.py", "other.txt"),
+        ("site-packages/kiosk/tasks/one.py", "site-packages/kiosk/hidden/test_till.py", "site-packages/numpy.py"),
+        ("site-packages/spare/shop/one.py", "site-packages/spare/hidden/test_till.py", "site-packages/numpy.py"),
+        ("site-packages/booth.py", "site-packages/booth.py", "site-packages/numpy.py"),
+    ],
+    ids=["file", "package", "beside a package", "installed", "installed without __init__", "installed file"],
+)
+def test_a_task_and_its_hidden_tests_are_hidden_where_a_bind_would_show_them(
+    file: str, hidden: str, seen: str, tmp_path: Path
+) -> None:
+    for path in (file, hidden, seen):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("secret")
+    for folder in [*tmp_path.glob("app/*/tasks"), *tmp_path.glob("site-packages/*/tasks")]:
+        (folder / "__init__.py").touch()
+        (folder.parent / "__init__.py").touch()
+    (tmp_path / file).write_text(_TASKS)
+    load_environment(tmp_path / file)
+    command = [
+        "cat",
+        *dict.fromkeys(f"/seen/{path}" for path in (seen, file, hidden)),
+        f"/all/{tmp_path.name}/{hidden}",
+    ]
+
+    @on_loop
+    async def see(binds: list[Bind], text: str) -> None:
+        async with Box(binds, limits=Limits(), guest_path="/workspace") as box:
+            assert (await box.run(command)).text == text
+
+    tmp_path.chmod(0o755)
+    see([Bind(tmp_path, "/seen")], "secret")
+    by_itself = Bind(tmp_path / hidden, f"/seen/{hidden}")
+    see([Bind(tmp_path, "/seen"), by_itself], "secret" + by_itself.source.read_text())
+    tmp_path.chmod(0o700)
+    see([Bind(tmp_path.parent, "/all"), Bind(tmp_path / seen, f"/seen/{seen}")], "secret")
 
 
 @on_loop

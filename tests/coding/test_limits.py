@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -26,6 +27,65 @@ FORK_BOMB = ["python", "-c", "import os\nwhile True:\n  try: os.fork()\n  except
 EATER = ["python", "-c", "b = []\nwhile True: b.append(bytearray(b'x') * (10 << 20))"]
 FILLER = "i=0; while true; do head -c 40000000 /dev/zero > f$i; i=$((i+1)); done"
 MANY = ["python", "-c", "import itertools\nfor i in itertools.count(): open(f'f{i}', 'w').close()"]
+
+# Each takes more and more in a way that no folder shows, and says so if it comes to its end.
+NAMELESS = """
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+def deleted(n):
+    fd = os.open(f"f{n}", os.O_CREAT | os.O_RDWR)
+    os.unlink(f"f{n}")
+    os.write(fd, bytes(4 << 20))
+    return fd
+def take(make, keep=lambda fd: fd):
+    kept = [keep(make(n)) for n in range(40)]
+    time.sleep(40)
+"""
+DELETED = {
+    "open": "take(deleted)",
+    "nobody may look": "libc.prctl(4, 0, 0, 0, 0); take(deleted)",
+    "a thread's own": "threading.Thread(target=lambda: (libc.unshare(0x400), take(deleted))).start()",
+    "mapped": "take(deleted, lambda fd: (libc.mmap(0, 4096, 1, 1, fd, 0), os.close(fd)))",
+}
+MEMORY = {
+    "memfd": "take(lambda n: [os.write(fd := os.memfd_create('m'), bytes(4 << 20)), fd])",
+    "many files": "take(lambda n: [os.close(os.open(f'/tmp/{n}-{i}', os.O_CREAT)) for i in range(5000)])",
+    "first thread ended": "[os.fork() for _ in range(2)];"
+    "threading.Thread(target=take, args=[lambda n: b'x' * ((n < 10) * 4 << 20)]).start(); libc.pthread_exit(None)",
+}
+TERMINALS = "take(lambda n: [os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY) for _ in range(5)])"
+
+
+async def is_ended(limits: Limits, greed: str) -> list[str]:
+    """The evidence once greed has been killed."""
+    async with Box(limits=limits, guest_path="/workspace") as box:
+        done = await box.run(["python", "-c", f"{NAMELESS}\n{greed}"], timeout_s=20)
+        assert (done.code, done.timed_out, done.stderr) == (-9, False, b""), done
+        return [words.partition(":")[0] for words in box.evidence()]
+
+
+@pytest.mark.parametrize("how", DELETED)
+@on_loop
+async def test_a_deleted_file_counts_as_long_as_it_is_held(how: str) -> None:
+    if how == "mapped" and os.geteuid() != 0:
+        pytest.skip("an ordinary user is not told what is mapped")
+    assert await is_ended(Limits(workspace_bytes=20 * MIB), DELETED[how]) == ["workspace"]
+
+
+@pytest.mark.parametrize("how", MEMORY)
+def test_without_control_groups_memory_counts_that_no_process_shows(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Controllers, "found", classmethod(lambda cls: cls(None, {})))
+
+    @on_loop
+    async def look() -> None:
+        assert await is_ended(Limits(memory_bytes=80 * MIB, tmp_bytes=64 * MIB), MEMORY[how]) == ["memory"]
+
+    look()
+
+
+@on_loop
+async def test_terminals_are_counted() -> None:
+    assert await is_ended(Limits(terminals=20), TERMINALS) == ["terminals"]
 
 
 @pytest.mark.slow

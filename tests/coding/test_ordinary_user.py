@@ -74,8 +74,8 @@ def _tested(folder: Path, *files: str) -> None:
 
 @pytest.mark.parametrize(
     "files",
-    [["test_sandbox.py", "test_isolation.py"], ["test_workspace.py", "test_tree.py"], ["test_limits.py"]],
-    ids=["sandbox", "workspace", "limits"],
+    [["test_sandbox.py", "test_isolation.py"], ["test_workspace.py"], ["test_tree.py"], ["test_limits.py"]],
+    ids=["sandbox", "workspace", "tree", "limits"],
 )
 def test_an_ordinary_user_has_the_same_sandbox(folder: Path, files: list[str]) -> None:
     _tested(folder, *files)

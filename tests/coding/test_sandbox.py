@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from hudsim.coding import Box, Limits
-from hudsim.errors import SandboxError
+from hudsim.coding import sandbox as sandboxes
+from hudsim.coding.cgroups import Controllers
+from hudsim.coding.output import Output
+from hudsim.errors import SandboxBroken, SandboxError, UsageError, WorkspaceError
 from tests.asyncrun import on_loop
 
 
@@ -119,9 +122,9 @@ async def test_end_all_leaves_an_empty_sandbox_that_goes_on() -> None:
 @on_loop
 async def test_what_is_not_there_is_said_by_name() -> None:
     async with box() as it:
-        with pytest.raises(SandboxError, match="/no/such: No such file"):
+        with pytest.raises(WorkspaceError, match="/no/such: No such file"):
             await it.run(["/no/such"])
-        with pytest.raises(SandboxError, match="/nowhere: No such file"):
+        with pytest.raises(WorkspaceError, match="/nowhere: No such file"):
             await it.run(["true"], cwd="/nowhere")
         assert (await it.run("true")).code == 0
 
@@ -150,7 +153,7 @@ async def test_a_sandbox_that_was_killed_is_made_again() -> None:
         waiting = asyncio.create_task(it.run("sleep 65"))
         await it.run("echo kept > file")
         os.kill(sandbox.pid, signal.SIGKILL)
-        with pytest.raises(SandboxError, match="gone"):
+        with pytest.raises(SandboxBroken, match="gone"):
             await waiting
         assert (await it.run("cat file")).stdout == b"kept\n"
 
@@ -214,3 +217,151 @@ async def test_input_is_given_also_where_no_memory_file_may_be_made(monkeypatch:
     monkeypatch.setattr(os, "memfd_create", refused)
     async with box() as one:
         assert (await one.run(["cat"], stdin=b"given")).stdout == b"given"
+
+
+STOPPER = """
+import os, signal, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+while os.getppid() != 1:  # or it stops who was told to start it
+    time.sleep(0.001)
+open("stopping", "w").close()
+end = time.time() + 60
+while time.time() < end:
+    try:
+        os.kill(-1, signal.SIGSTOP)
+    except ProcessLookupError:
+        pass
+"""
+
+
+@on_loop
+async def test_what_stops_all_that_starts_holds_up_no_time_limit_and_not_the_end() -> None:
+    async with box() as it:
+        assert it.root is not None
+        await it.run(["python", "-I", "-S", "-c", STOPPER])
+        while not (it.root / "stopping").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for _ in range(8):
+            done = await it.run("true", timeout_s=0.3)
+            assert done.timed_out or done.code == 0
+        await it.end_all()
+        assert (await it.run("echo on; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")).text.startswith("on\n")
+        assert "SIGSTOP" not in (await it.run("cat /proc/[0-9]*/cmdline")).text
+
+
+@on_loop
+async def test_a_launcher_that_does_not_answer_is_ended_with_all_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxes, "_KILLED_S", 0.3)
+    async with box() as it:
+        sandbox = await it.sandbox()
+        for end in (it.end_all, lambda: it.run("sleep 69", timeout_s=0.3)):
+            await it.run("echo kept > file")
+            held = sandbox.pid
+            assert held is not None
+            os.kill(held, signal.SIGSTOP)
+            done = await end()
+            assert done is None or (done.code, done.timed_out) == (-9, True)
+            with pytest.raises(ProcessLookupError):
+                os.kill(held, 0)
+            assert (await it.run("cat file")).stdout == b"kept\n"
+
+
+@pytest.mark.skipif(Controllers.found().version is None, reason="counted by control groups")
+@on_loop
+async def test_a_launcher_that_was_killed_for_memory_is_told_from_a_sandbox_that_cannot_be_made() -> None:
+    async with box(memory_bytes=64 << 20) as it:
+        await it.run("true")
+        assert it.evidence() == []
+        with pytest.raises(SandboxBroken, match="gone"):  # the launcher is the largest of the two
+            await it.run("echo 0 > /proc/self/oom_score_adj; exec dd if=/dev/zero of=/dev/shm/full bs=4k")
+        assert [line.partition(":")[0] for line in it.evidence()] == ["memory"]
+        assert (await it.run("echo on")).stdout == b"on\n"
+
+
+@pytest.mark.skipif(Controllers.found().version is None, reason="counted by control groups")
+@on_loop
+async def test_a_command_for_which_all_places_are_taken_is_told_from_one_that_is_not_there() -> None:
+    filler = """
+import os, time
+if os.fork():
+    os._exit(0)
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+    except OSError:
+        open("full", "w").close()
+"""
+    async with box(processes=8) as it:
+        assert it.root is not None
+        await it.run(["python", "-I", "-S", "-c", filler])
+        while not (it.root / "full").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+        async def until_none_is_left() -> None:
+            while True:
+                await it.run(["true"])
+
+        with pytest.raises(SandboxBroken, match="starts nothing more"):
+            await until_none_is_left()
+        assert [line.partition(":")[0] for line in it.evidence()] == ["processes"]
+        await it.end_all()
+        assert (await it.run("echo on")).stdout == b"on\n"
+
+
+@on_loop
+async def test_a_sandbox_that_does_not_come_up_again_was_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> list[str]:
+        return ["false"]
+
+    async with box() as it, box() as other:
+        sandbox = await it.sandbox()
+        assert sandbox.pid is not None
+        os.kill(sandbox.pid, signal.SIGKILL)
+        await it.end_all()
+        monkeypatch.setattr(type(it.plan), "command", fails)
+        with pytest.raises(SandboxBroken, match="did not come up"):
+            await it.run("true")
+        with pytest.raises(SandboxError, match="did not come up") as caught:
+            await other.run("true")
+        assert type(caught.value) is SandboxError
+
+
+@on_loop
+async def test_a_command_too_large_to_be_sent_is_refused_and_nothing_else_notices() -> None:
+    async with box() as it:
+        other = asyncio.create_task(it.run("read x; echo $x", stdin=b"on\n"))
+        with pytest.raises(UsageError, match=r"of 17,\d\d\d,\d\d\d bytes, expected 16,777,216 at most"):
+            await it.run(["true"], env={"MUCH": "x" * 17_000_000})
+        pid = (await it.sandbox()).pid
+        assert (await other).stdout == b"on\n"
+        assert (await it.sandbox()).pid == pid
+        with pytest.raises(WorkspaceError, match="Argument list too long"):
+            await it.run(["true"], env={"MUCH": "x" * 1_000_000})
+
+
+@on_loop
+async def test_who_goes_on_printing_does_not_hold_up_who_takes_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Output(1000) as output:
+        writer = os.dup(output.writer)
+        output.listen()
+        read, pieces = os.read, 0
+
+        def refilled(fd: int, size: int) -> bytes:
+            nonlocal pieces
+            piece = read(fd, size)
+            pieces += 1
+            assert pieces < 1000, "it would never end"
+            if piece:
+                os.write(writer, piece)
+            return piece
+
+        os.write(writer, bytes(1 << 16))
+        monkeypatch.setattr(os, "read", refilled)
+        await output.drained(0.0)
+        monkeypatch.undo()
+        os.close(writer)
+        assert output.count >= 1 << 16

@@ -14,7 +14,8 @@ import asyncssh
 import pytest
 
 from hudsim.coding.limits import Limits
-from hudsim.coding.sftp import open_files
+from hudsim.coding.sftp import Packets, open_files
+from hudsim.errors import SandboxError
 from tests.asyncrun import on_loop
 from tests.coding.shells import Shell, shell
 
@@ -285,7 +286,7 @@ async def test_what_is_no_sftp_ends_the_session_and_harms_nothing(tmp_path: Path
         (host.root / "keep").write_bytes(b"kept")
         box = await host.room.sandbox()
         for n in range(60):
-            with await open_files(box, "OpenSSH_9") as sock:
+            with (await open_files(box, "OpenSSH_9"))[0] as sock:
                 sock.setblocking(False)
                 loop = asyncio.get_running_loop()
                 await loop.sock_sendall(sock, _noise(rng, n))
@@ -300,7 +301,7 @@ async def test_what_is_no_sftp_ends_the_session_and_harms_nothing(tmp_path: Path
 async def test_each_request_that_is_wrong_has_its_answer(tmp_path: Path) -> None:
     async with shell(tmp_path) as host:
         box = await host.room.sandbox()
-        with await open_files(box, "") as sock:
+        with (await open_files(box, ""))[0] as sock:
             sock.setblocking(False)
             reader, writer = await asyncio.open_unix_connection(sock=sock)
             for kind in [*range(3, 23), 99, 200]:
@@ -311,6 +312,33 @@ async def test_each_request_that_is_wrong_has_its_answer(tmp_path: Path) -> None
                     assert answer[1:5] == struct.pack(">I", 77)
             writer.close()
             await writer.wait_closed()
+
+
+@on_loop
+async def test_a_file_operation_has_its_time_limit_and_an_idle_client_has_none(tmp_path: Path) -> None:
+    async with shell(tmp_path, limits=Limits(wall_s=2)) as host, await host.client() as client:
+        (host.root / "file").write_bytes(b"there")
+        assert await client.read("file") == b"there"
+        server = client._sftp
+        await asyncio.sleep(5)
+        assert await client.read("file") == b"there"
+        assert client._sftp is server
+        await client.run("kill -STOP -1")
+        with pytest.raises(SandboxError, match="its file server is gone"):
+            await client.read("file")
+        assert (await client.run("cat /proc/[0-9]*/stat | grep -c ' T '")).stdout == b"0\n"
+        assert await client.read("file") == b"there"
+
+
+def test_packets_are_counted_however_they_come_in_pieces() -> None:
+    whole = b"".join(struct.pack(">I", len(body)) + body for body in (b"one", b"", b"x" * 5000, b"last"))
+    for step in (1, 3, 7, 4096, len(whole)):
+        packets = Packets()
+        for at in range(0, len(whole), step):
+            packets.add(whole[at : at + step])
+        assert packets.count == 4
+        packets.add(b"\0\0\0\2x")
+        assert packets.count == 4
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="perl makes the socket")

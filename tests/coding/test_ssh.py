@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
 import tracemalloc
@@ -15,9 +16,11 @@ import pytest
 from hudsim.coding.keys import new_client_key
 from hudsim.coding.limits import Limits
 from hudsim.coding.ssh import SshServer
-from hudsim.errors import SandboxError
+from hudsim.coding.sshsession import _Variables
+from hudsim.errors import LinkLost, SandboxError
 from tests.asyncrun import on_loop
 from tests.coding.shells import Shell, shell
+from tests.coding.test_sandbox import STOPPER
 
 
 @on_loop
@@ -32,6 +35,34 @@ async def test_it_runs_as_the_workspaces_user_in_its_folder(tmp_path: Path) -> N
         _, out, _ = await host.openssh("'pwd; id -u; echo $OF_THE_ROOM; touch made'")
         found = host.root / "made"
         assert out.decode().split() == ["/workspace", str(found.stat().st_uid), "yes"]
+
+
+@on_loop
+async def test_who_shows_no_key_does_not_keep_others_out(tmp_path: Path) -> None:
+    async with shell(tmp_path) as host:
+        with contextlib.ExitStack() as stack:
+            where = ("127.0.0.1", host.server.port)
+            held = [stack.enter_context(socket.create_connection(where)) for _ in range(100)]
+            async with await host.client() as client:
+                assert (await client.run("echo in")).text == "in\n"
+            assert len(host.server._doors) < 50
+            held[0].settimeout(20)
+            while await asyncio.to_thread(held[0].recv, 4096):
+                pass  # its greeting, then the end
+
+
+@on_loop
+async def test_of_too_many_connections_that_do_nothing_the_oldest_go(tmp_path: Path) -> None:
+    async with shell(tmp_path) as host, await host.client() as busy:
+        running = asyncio.ensure_future(busy.run("until [ -e go ]; do sleep 0.05; done; echo on"))
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(await host.client()) for _ in range(36)]
+            assert (await clients[-1].run("echo in")).text == "in\n"
+            with pytest.raises(LinkLost):
+                await clients[0].run("echo in")
+            assert len(host.server._doors) <= 34
+            (host.root / "go").touch()
+        assert (await running).text == "on\n"
 
 
 @on_loop
@@ -378,3 +409,33 @@ async def _unread(host: Shell, *, window: int) -> tuple[int, int]:
 
 def test_a_key_is_new_each_time() -> None:
     assert new_client_key() != new_client_key()
+
+
+@on_loop
+async def test_a_command_whose_start_is_held_up_ends_with_its_time(tmp_path: Path) -> None:
+    async with shell(tmp_path, limits=Limits(wall_s=1)) as host, await host.client() as client:
+        (host.root / "stopper.py").write_text(STOPPER)
+        await client.run("python3 -I -S stopper.py < /dev/null > /dev/null 2>&1", timeout_s=20)
+        while not (host.root / "stopping").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for _ in range(5):
+            assert (await client.run("true")).code in (0, -9)
+        await host.room.box.end_all()
+
+
+@on_loop
+async def test_an_environment_without_bounds_is_refused_and_not_kept(tmp_path: Path) -> None:
+    async with shell(tmp_path) as host, await host.client() as client:
+        pid = (await host.room.sandbox()).pid
+        others = {f"OTHER_{n}": "x" * 30_000 for n in range(100)}
+        done = await client._connection.run("echo $LC_1", env={"LC_1": "C", **others})
+        assert done.stdout == "C\n"
+        done = await client._connection.run("true", env={f"LC_{n}": "x" * 30_000 for n in range(700)})
+        assert done.exit_status != 0
+        assert "got 21,004,090 bytes of environment variables, expected 65,536 at most" in str(done.stderr)
+        assert (await host.room.sandbox()).pid == pid
+    variables = _Variables()
+    for n in range(700):
+        variables[b"LC_%d" % n] = bytes(30_000)
+        variables[b"LC__%d" % n] = b"x" * 30_000
+    assert len(variables) == 2

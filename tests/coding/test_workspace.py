@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hudsim.coding import Limits, Mount, SSHClient, Workspace
-from hudsim.coding.sweep import live
-from hudsim.errors import EpisodeOver, SandboxError, UnknownName, UsageError
+from hudsim.coding.place import ROOT_LOCK, changing, state_folder
+from hudsim.coding.snapshot import Snapshot
+from hudsim.coding.sweep import clean, live
+from hudsim.coding.tree import own_tree
+from hudsim.errors import EpisodeOver, LinkLost, SandboxError, UnknownName, UsageError, WorkspaceError
 from tests.asyncrun import on_loop
+from tests.coding.descriptors import few_descriptors
+
+
+class Held:
+    """Stands for a function that works in a thread: it is held up there until it is let go."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self.reached, self.free = threading.Event(), threading.Event()
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        self.reached.set()
+        assert self.free.wait(20)
+        return self._call(*args, **options)
+
+    async def wait(self) -> None:
+        assert await asyncio.to_thread(self.reached.wait, 20)
 
 
 @on_loop
@@ -24,6 +48,22 @@ async def test_what_the_host_writes_is_the_agents() -> None:
         assert (ws.root / "src" / "c.py").exists()
 
 
+@pytest.mark.parametrize("absolute", [False, True])
+@on_loop
+async def test_a_hard_link_does_not_hand_over_the_hosts_own_file(tmp_path: Path, absolute: bool) -> None:
+    own = tmp_path / "own"
+    own.write_text("the host's")
+    before = own.stat()
+    root = tmp_path / "root"
+    root.mkdir()
+    async with Workspace(root if absolute else "workspace") as ws:
+        (ws.root / "a").hardlink_to(own)
+        assert (await ws.run('echo "the agent\'s" > a; cat a; stat -c %U a')).stdout == b"the agent's\nagent\n"
+    after = own.stat()
+    assert own.read_text() == "the host's"
+    assert (after.st_uid, after.st_mode, after.st_nlink) == (before.st_uid, before.st_mode, 1)
+
+
 @on_loop
 async def test_files_are_written_and_read_as_the_agent_would() -> None:
     async with Workspace() as ws:
@@ -34,9 +74,9 @@ async def test_files_are_written_and_read_as_the_agent_would() -> None:
         assert await ws.read("bytes") == data
         await ws.run("ln -s /etc/shadow link; mkfifo fifo")
         for path in ("link", "fifo", "nothing", "deep"):
-            with pytest.raises(SandboxError, match=f"cannot read {path}"):
+            with pytest.raises(WorkspaceError, match=f"cannot read {path}"):
                 await ws.read(path)
-        with pytest.raises(SandboxError, match="cannot write /usr/x"):
+        with pytest.raises(WorkspaceError, match="cannot write /usr/x"):
             await ws.write("/usr/x", b"")
 
 
@@ -126,6 +166,145 @@ async def test_a_snapshot_is_what_restore_brings_back() -> None:
         assert "sleep" not in (await ws.run("cat /proc/[0-9]*/cmdline")).text.replace("\0", " ")
 
 
+@pytest.mark.parametrize("taking", [True, False])
+@on_loop
+async def test_what_the_agent_starts_waits_while_its_files_are_copied_or_brought_back(
+    monkeypatch: pytest.MonkeyPatch, taking: bool
+) -> None:
+    async with Workspace() as ws:
+        (ws.root / "a").write_text("1")
+        async with await SSHClient.connect(ws.capability("shell"), await ws.binding()) as client:
+            snapshot = await ws.snapshot()
+            await client.run("echo 2 > a")
+            held = Held(Snapshot.take if taking else snapshot.restore)
+            monkeypatch.setattr(Snapshot, "take" if taking else "restore", held if taking else lambda _: held())
+            working = asyncio.ensure_future(ws.snapshot() if taking else ws.restore(snapshot))
+            await held.wait()
+            starting = asyncio.ensure_future(client.run("touch started; cat a"))
+            writing = asyncio.ensure_future(client.write("written", b""))
+            await asyncio.sleep(0.5)
+            assert sorted(path.name for path in ws.root.iterdir()) == ["a"]
+            held.free.set()
+            assert (await starting).text == ("2\n" if taking else "1")
+            await writing
+            await working
+
+
+@pytest.mark.parametrize("how", ["command", "terminal", "files"])
+@on_loop
+async def test_what_was_on_its_way_when_the_workspace_was_sealed_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async with Workspace() as ws:
+        async with await SSHClient.connect(ws.capability("shell"), await ws.binding()) as client:
+            await client.run("true")
+            ws.room._changed = True  # as while the template's own command waits for the same: it may have written
+            held = Held(own_tree)
+            monkeypatch.setattr("hudsim.coding.room.own_tree", held)
+            late = asyncio.ensure_future(
+                client.write("late", b"")
+                if how == "files"
+                else client.run("touch late; sleep 74")
+                if how == "command"
+                else client.create_process("touch late; sleep 74", pty=(24, 80))
+            )
+            await held.wait()
+            await ws.room.freeze()  # which hangs up on nobody
+            held.free.set()
+            with contextlib.suppress(SandboxError):
+                process: Any = await late
+                await process.wait()
+        assert not (ws.root / "late").exists()
+        assert "74" not in (await ws.run("cat /proc/[0-9]*/cmdline")).text
+
+
+@on_loop
+async def test_a_sealed_workspace_hangs_up_and_says_why_to_who_comes_back() -> None:
+    async with Workspace() as ws:
+        capability, binding = ws.capability("shell"), await ws.binding()
+        async with await SSHClient.connect(capability, binding) as client:
+            await client.run("setsid sleep 75 >/dev/null 2>&1 & exit 0")
+            running = asyncio.ensure_future(client.run("sleep 76"))
+            await ws.run("true")
+            await ws.seal()
+            await ws.seal()
+            with pytest.raises(LinkLost):
+                await running
+            with pytest.raises(LinkLost):
+                await client.run("touch late")
+        async with await SSHClient.connect(capability, binding) as client:
+            with pytest.raises(SandboxError, match="closed: its files are being graded"):
+                await client.run("touch late")
+        done = await ws.run("cat /proc/[0-9]*/cmdline; ls", keep_running=True)
+        assert "sleep\x0075" in done.text
+        assert "late" not in done.text
+
+
+@on_loop
+async def test_want_of_descriptors_is_said_and_nobodys_files_are_less_for_it() -> None:
+    async with Workspace() as ws:
+        await ws.binding()
+        (ws.root / "a").write_text("1")
+        await ws.run("true")
+        with few_descriptors(0):
+            for doing in (ws.run("true"), ws.freeze(), ws.changes()):
+                with pytest.raises(SandboxError, match="Too many open files"):
+                    await doing
+        assert (await ws.freeze()).files == ["a"]
+
+
+@on_loop
+async def test_what_a_folders_mode_hides_counts_and_is_gone_with_the_run(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "d").mkdir(parents=True)
+    (root / "d" / "own").write_text("own")
+    write = "dd if=/dev/urandom of=d/big bs=1M count=64; sleep 20"
+    async with Workspace(root, limits=Limits(workspace_bytes=16 << 20)) as ws:
+        done = await ws.run(f"chmod 300 d; {write}", timeout_s=25)
+        assert done.code == -9
+        assert any("its files took more than" in line for line in ws.evidence()), ws.evidence()
+        await ws.leave()
+        assert (await ws.run("ls d; cat d/own")).text == "own\nown"
+        await ws.run("rm d/own; touch d/new; chmod 000 d .")
+    assert [path.name for path in (root / "d").iterdir()] == ["own"]
+
+
+@on_loop
+async def test_no_lock_is_left_in_the_state_folder(tmp_path: Path) -> None:
+    def locks() -> set[Path]:
+        return {path for path in state_folder().iterdir() if path.name.startswith(ROOT_LOCK)}
+
+    with changing():  # so that no other process removes it before we have looked
+        before = locks()
+    async with Workspace(tmp_path / "root") as ws:
+        new = locks() - before
+        assert new
+        await asyncio.to_thread(clean)
+        assert new & locks()
+        with pytest.raises(UsageError, match="in use"):
+            await Workspace(tmp_path / "root").start()
+        await ws.run("true")
+    left = state_folder() / f"{ROOT_LOCK}of-a-dead-one"
+    left.touch()
+    await asyncio.to_thread(clean)
+    assert not left.exists()
+
+
+@on_loop
+async def test_who_shows_no_token_does_not_keep_others_from_the_tracked_files() -> None:
+    async with Workspace(track_files=True) as ws:
+        bindings = await ws.bindings("shell")
+        where = ws.tracking_capability().endpoint
+        with contextlib.ExitStack() as stack:
+            held = [stack.enter_context(socket.create_connection(where)) for _ in range(60)]
+            reader, writer = await asyncio.open_connection(*where)
+            writer.write(b'{"token": "%s"}\n{"method": "changes"}\n' % bindings["filetracking"]["token"].encode())
+            assert b"changes" in await reader.readline()
+            held[0].settimeout(5)  # not only when its time is over
+            assert await asyncio.to_thread(held[0].recv, 1) == b""
+            writer.close()
+
+
 @on_loop
 async def test_frozen_files_are_copies_made_when_nothing_ran_any_more() -> None:
     async with Workspace() as ws:
@@ -137,7 +316,7 @@ async def test_frozen_files_are_copies_made_when_nothing_ran_any_more() -> None:
         async with await SSHClient.connect(ws.capability("shell"), binding) as client:
             await client.run("true")
             frozen = await ws.freeze(["**/*.py"])
-            with pytest.raises(SandboxError, match="closed"):
+            with pytest.raises(LinkLost):
                 await client.run("echo 4 > a.py")
         assert sorted(frozen.files) == ["a.py", "src/pkg/b.py"]
         assert sorted(path for path, _ in frozen.skipped) == ["f.py", "l.py"]

@@ -9,7 +9,7 @@ from typing import Any
 from hudsim.bridges.arm.bridge import ArmBridge
 from hudsim.coding import SSHClient
 from hudsim.environment import Environment, Task
-from hudsim.errors import SandboxError
+from hudsim.errors import WorkspaceError
 from hudsim.eval import LocalRuntime, Run, Taskset
 from hudsim.eval.protocols import Agent
 from hudsim.graders import SubScore, combine
@@ -39,7 +39,7 @@ def reporting() -> tuple[Environment, Task]:
         record = await arm.result()
         try:
             report = json.loads(await ws.read(REPORT))
-        except SandboxError:
+        except WorkspaceError:
             report = {}
         seen = {"ticks": record["ticks"], "success": bool(record["success"])}
         is_true = bool(report) and report.items() <= seen.items()

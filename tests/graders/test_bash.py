@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from typing import Any
 
 import pytest
 
 from hudsim.coding import Limits, Workspace
-from hudsim.errors import UsageError
+from hudsim.errors import SandboxBroken, UsageError
 from hudsim.graders import BashGrader, SubScore, combine
 from tests.asyncrun import within
 
@@ -60,6 +63,29 @@ def test_a_limit_that_was_met_is_the_verdict() -> None:
     scored = grade("python3 -c 'x = bytearray(b\"x\") * (512 << 20)'", limits=limits)
     assert scored.value == 0.0
     assert about(scored).get("verdict") in ("resource_limit", None)
+
+
+@pytest.mark.parametrize("command", ["true", "head -c 4M /dev/zero > big; sleep 20"])
+def test_a_sandbox_that_is_killed_is_a_0_where_a_limit_was_met_and_else_an_error(command: str) -> None:
+    async def main() -> None:
+        async with Workspace(limits=Limits(workspace_bytes=1 << 20)) as workspace:
+            await workspace.run(command)
+            await workspace.run("rm -f big")
+            grading = asyncio.create_task(BashGrader.grade(workspace=workspace, command="touch begun; sleep 20"))
+            while not (workspace.root / "begun").exists():  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+            pid = (await workspace.sandbox()).pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            if command == "true":
+                with pytest.raises(SandboxBroken):
+                    await grading
+                return
+            scored = await grading
+            assert (scored.value, about(scored)["verdict"]) == (0.0, "resource_limit")
+            assert "workspace: its files took more than the 1,048,576 bytes allowed" in about(scored)["why"][0]
+
+    within(30.0, main())
 
 
 def test_an_empty_command_is_refused() -> None:

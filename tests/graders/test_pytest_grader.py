@@ -397,6 +397,25 @@ async def test_a_grader_that_is_killed_from_outside_is_an_error_and_no_0(way: An
             await task
 
 
+@pytest.mark.parametrize(("way", "which"), [("separate", 0), ("separate", 1), ("same", 0)])
+@on_loop
+async def test_a_grader_that_breaks_where_a_limit_was_met_is_a_valid_0(way: Any, which: int, tmp_path: Path) -> None:
+    (tmp_path / "test_calc.py").write_text("import calc\ndef test_a():\n    assert calc.slow() == 1\n")
+    async with _workspace("import time\ndef slow():\n    time.sleep(20)\n    return 1\n") as workspace:
+        watched = Watched(workspace)
+        task = asyncio.ensure_future(
+            PytestGrader.evaluate(workspace=watched, tests=tmp_path, modules=("calc",), process=way, timeout=15)
+        )
+        box = await watched.made(which)
+        pid = (await box.sandbox()).pid
+        await asyncio.sleep(0.5)
+        box.evidence = lambda: ["memory: 1 process was killed"]
+        os.kill(pid, signal.SIGKILL)
+        result = await task
+        assert (result.reward, result.outcome) == (0.0, Verdict.resource_limit)
+        assert about(result)["why"] == ["memory: 1 process was killed"]
+
+
 @both_ways
 @on_loop
 async def test_whoever_stops_waiting_leaves_nothing(way: Any, tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ descriptors travel with the frame's first byte.
 
 From the host, each with an ``id``
     ``exec``: ``argv, env, cwd, limits`` {name: value}, ``pty`` [rows, columns] or null; three descriptors without one.
-    ``signal``: ``number``, to the process group of that ``exec``. ``resize``: ``pty`` of it.
-    ``files``: a socket whose other end is served by a process of its own, see ``files.py``.
+    ``files``: ``cwd, limits``; a socket whose other end is served by a process of its own, see ``files.py``.
+    ``signal``: ``number``, to the process group of one of these. ``resize``: ``pty`` of it.
     ``end``: kill all that runs here.
 To the host
     ``up``: ``pid``, ``status`` (of ``/proc/self/status``: what of the isolation the kernel says of this process).
     ``started`` (with the terminal's descriptor if it has one). ``exited``: ``status`` as of waitpid, ``seconds`` of
-    CPU, ``rss`` in KiB. ``failed``: ``message``. ``ended``.
+    CPU, ``rss`` in KiB. ``refused``: ``message``, there is no such program or folder. ``failed``: ``message``, nothing
+    can be started. ``ended``.
 
-It never waits for what it starts, so nothing that runs here can hold it up. Started without a sandbox it is not pid 1:
-then it adopts what its commands leave behind, and ends that when it ends.
+It never waits for what it starts, not even until that has become its program, so nothing that runs here can hold it up.
+Started without a sandbox it is not pid 1: then it adopts what its commands leave behind, and ends that when it ends.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ import struct
 import sys
 import termios
 
+import refused  # type: ignore[import-not-found]
+
 TYPE_CHECKING = False  # typing itself takes 8 ms
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 _HEAD = struct.Struct(">II")
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 _MOST = 1 << 24
+_MOST_SAID = 900
+_MOST_FDS = 1 << 16
 
 
 def _prctl(option: int, value: int) -> None:
@@ -130,21 +135,24 @@ class Launcher:
         self._running: dict[int, int] = {}  # pid -> id
         self._pids: dict[int, int] = {}  # id -> pid
         self._terminals: dict[int, int] = {}  # id -> our descriptor of its terminal
+        self._starting: dict[int, int] = {}  # where it tells that it is no program yet and cannot be -> pid
+        self._poll = select.poll()
 
     def run(self) -> None:
         """Until the host closes its end."""
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         _signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
-        poll = select.poll()
-        poll.register(self._wire.sock.fileno(), select.POLLIN)
-        poll.register(woken, select.POLLIN)
+        self._poll.register(self._wire.sock.fileno(), select.POLLIN)
+        self._poll.register(woken, select.POLLIN)
         while True:
-            for fd, _ in poll.poll():
-                if fd == woken:
-                    _drain(woken)
-                elif not self._obey_all():
-                    return
+            ready = {fd for fd, _ in self._poll.poll()}
+            for told in ready & set(self._starting):
+                self._begun(told)
+            if woken in ready:
+                _read(woken)
+            if self._wire.sock.fileno() in ready and not self._obey_all():
+                return
             self._reap()
 
     def _obey_all(self) -> bool:
@@ -164,40 +172,62 @@ class Launcher:
             getattr(self, "_do_" + message["op"])(message, fds)
         except Exception as error:  # noqa: BLE001 - the host is told, whatever it is
             said = f"{getattr(error, 'strerror', None) or type(error).__name__}: {error}"
-            self._wire.send({"id": message.get("id"), "event": "failed", "message": said})
+            self._say(message.get("id"), "failed", message=said)
         finally:
             for fd in fds:
                 os.close(fd)
         return True
 
     def _do_exec(self, message: Message, fds: list[int]) -> None:
-        master = slave = None
-        if message["pty"] is not None:
-            master, slave = os.openpty()
+        if message["pty"] is None:
+            self._start(message, fds)
+            return
+        master, slave = os.openpty()
+        try:
             os.set_inheritable(master, False)
             _resize(master, message["pty"])
-        told, tell = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
-        if pid == 0:
-            self._wire.sock.close()
-            _become(message, fds if slave is None else [slave] * 3, tell, terminal=slave is not None)
-        os.close(tell)
-        if slave is not None:
+            self._start(message, [slave] * 3)
+        except BaseException:
+            os.close(master)
+            raise
+        finally:
             os.close(slave)
-        with os.fdopen(told, "rb") as pipe:
-            problem = pipe.read().decode(errors="replace")
+        self._terminals[message["id"]] = master
+
+    def _do_files(self, message: Message, fds: list[int]) -> None:
+        self._start(message, fds)
+
+    def _start(self, message: Message, fds: list[int]) -> None:
+        """What becomes of it is told when it is known."""
+        told, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._wire.sock.close()
+                _become(message, fds, tell)
+        except BaseException:
+            os.close(told)
+            raise
+        finally:
+            os.close(tell)
+        self._running[pid], self._pids[message["id"]], self._starting[told] = message["id"], pid, pid
+        self._poll.register(told, select.POLLIN)
+
+    def _begun(self, told: int) -> None:
+        """It has become its program, or never will."""
+        pid = self._starting.pop(told)
+        self._poll.unregister(told)
+        problem = _read(told).decode(errors="replace")
+        os.close(told)
+        run = self._running[pid]
+        master = self._terminals.get(run)
         if problem:
-            if master is not None:
-                os.close(master)
-            self._wire.send({"id": message["id"], "event": "failed", "message": problem})
-            return
-        self._running[pid], self._pids[message["id"]] = message["id"], pid
-        started = {"id": message["id"], "event": "started", "pid": pid}
-        if master is None:
-            self._wire.send(started)
-        else:
-            self._terminals[message["id"]] = master
-            self._wire.send({**started, "fds": 1}, fds=[master])
+            self._forget(pid)
+            self._say(run, "refused", message=problem)
+        elif not self._say(run, "started", fds=[] if master is None else [master], pid=pid):
+            _kill(pid)  # the host cannot have its terminal
+            self._forget(pid)
+            self._say(run, "failed", message="its terminal cannot be handed out")
 
     def _do_signal(self, message: Message, fds: list[int]) -> None:
         pid = self._pids.get(message["id"])
@@ -205,8 +235,8 @@ class Launcher:
             left = _descendants(pid) if message["number"] == _signal.SIGKILL else []
             try:
                 os.killpg(pid, message["number"])
-            except ProcessLookupError:
-                pass
+            except ProcessLookupError:  # it has no group of its own yet
+                os.kill(pid, message["number"])
             for child in left:  # also those that have left its group
                 _kill(child)
 
@@ -215,23 +245,9 @@ class Launcher:
         if master is not None:
             _resize(master, message["pty"])
 
-    def _do_files(self, message: Message, fds: list[int]) -> None:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.setsid()
-                _limit(message["limits"])
-                os.umask(0o022)
-                import files  # type: ignore[import-not-found]
-
-                files.serve(Wire(_socket.socket(fileno=fds[0])))
-            finally:
-                os._exit(0)
-        self._wire.send({"id": message["id"], "event": "started", "pid": pid})
-
     def _do_end(self, message: Message, fds: list[int]) -> None:
         self.end()
-        self._wire.send({"id": message["id"], "event": "ended"})
+        self._say(message["id"], "ended")
 
     def end(self) -> None:
         """Kill all that runs here, and what it starts meanwhile."""
@@ -255,43 +271,76 @@ class Launcher:
 
     def _account(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
         """Orphans come here too: they are nobody's news."""
+        for told in [told for told, child in self._starting.items() if child == pid]:
+            self._begun(told)
+        run = self._forget(pid)
+        if run is not None:
+            cpu_s = usage.ru_utime + usage.ru_stime
+            self._say(run, "exited", status=status, seconds=cpu_s, rss=usage.ru_maxrss)
+
+    def _forget(self, pid: int) -> int | None:
+        """Its id. None: it is nobody's."""
         run = self._running.pop(pid, None)
-        if run is None:
-            return
-        self._pids.pop(run, None)
-        master = self._terminals.pop(run, None)
-        if master is not None:
-            os.close(master)
-        seconds = usage.ru_utime + usage.ru_stime
-        self._wire.send({"id": run, "event": "exited", "status": status, "seconds": seconds, "rss": usage.ru_maxrss})
+        if run is not None:
+            del self._pids[run]
+            master = self._terminals.pop(run, None)
+            if master is not None:
+                os.close(master)
+        return run
+
+    def _say(self, run: int | None, event: str, *, fds: Sequence[int] = (), **more: Any) -> bool:
+        """Whether the host could be told. That it is gone is seen when it is listened to."""
+        try:
+            self._wire.send({"id": run, "event": event, "fds": len(fds), **more}, fds=fds)
+        except OSError:
+            return False
+        return True
 
 
-def _become(message: Message, fds: list[int], tell: int, *, terminal: bool) -> NoReturn:
-    """In the child: the program."""
+def _become(message: Message, fds: list[int], tell: int) -> NoReturn:
+    """In the child: the program, or who serves the files."""
     try:
         os.setsid()
-        if terminal:
+        if message.get("pty") is not None:
             fcntl.ioctl(fds[0], termios.TIOCSCTTY, 0)
         moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in fds]
         for number, fd in enumerate(moved):
             os.dup2(fd, number)
         _signal.set_wakeup_fd(-1)
-        for number in (_signal.SIGPIPE, _signal.SIGCHLD, _signal.SIGINT, _signal.SIGXFSZ):
-            _signal.signal(number, _signal.SIG_DFL)
         os.umask(0o022)
         _first_to_go()
         os.chdir(message["cwd"])
         _limit(message["limits"])
+        if message["op"] == "files":
+            _serve_files(tell)
+        for number in (_signal.SIGPIPE, _signal.SIGCHLD, _signal.SIGINT, _signal.SIGXFSZ):
+            _signal.signal(number, _signal.SIG_DFL)
         os.execvpe(message["argv"][0], message["argv"], message["env"])
     except BaseException as error:  # noqa: BLE001 - there is nobody else to catch it
-        where = message["cwd"] if getattr(error, "filename", None) == message["cwd"] else message["argv"][0]
-        os.write(tell, f"{where}: {getattr(error, 'strerror', None) or error}".encode(errors="replace"))
+        is_folder = getattr(error, "filename", None) == message["cwd"]
+        where = message["cwd"] if is_folder or message["op"] == "files" else message["argv"][0]
+        os.write(tell, f"{where}: {getattr(error, 'strerror', None) or error}"[:_MOST_SAID].encode(errors="replace"))
     finally:
         os._exit(127)
 
 
+def _serve_files(tell: int) -> NoReturn:
+    """To the client at descriptor 0."""
+    _prctl(_PR_SET_DUMPABLE, 0)  # nobody looks into it
+    import files  # type: ignore[import-not-found]
+
+    os.closerange(3, max(tell + 1, _MOST_FDS))  # that they are closed says that it has begun
+    try:
+        files.serve(Wire(_socket.socket(fileno=0)))
+    finally:
+        os._exit(0)
+
+
 def _first_to_go() -> None:
-    """Where memory ends, commands are killed before the launcher. (Our socket is closed: nobody gains by looking.)"""
+    """Where memory ends, commands are killed before the launcher, unless they undo this, which leaves its trace.
+
+    (Our socket is closed: nobody gains by looking.)
+    """
     _prctl(_PR_SET_DUMPABLE, 1)  # else this process's own files in /proc are root's
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
@@ -313,11 +362,12 @@ def _resize(fd: int, size: Sequence[int]) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def _drain(fd: int) -> None:
+def _read(fd: int) -> bytes:
+    """What is there now, if it is anything."""
     try:
-        os.read(fd, 4096)
+        return os.read(fd, 4096)
     except BlockingIOError:
-        pass
+        return b""
 
 
 def _kill(pid: int) -> None:
@@ -357,7 +407,9 @@ def main(fd: int) -> None:
     """Serve the host's end of the socket ``fd``."""
     _prctl(_PR_SET_DUMPABLE, 0)  # no process of the same uid may look into this one, or stop it
     is_first = os.getpid() == 1
-    if not is_first:
+    if is_first:
+        refused.refuse()
+    else:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     sock = _socket.socket(fileno=fd)
     os.set_inheritable(fd, False)

@@ -7,6 +7,8 @@ know of the host, by its name.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import resource
@@ -15,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-Row = tuple[str, bool, str]
+Row = tuple[str, bool | None, str]
 
 _TRY_S = 0.5
 
@@ -89,6 +91,22 @@ def _rights(_: None) -> Row:
     return "capabilities", not held, ", ".join(held) or "none, and none to be had"
 
 
+def _keys(_: None) -> Row:
+    sys.path.insert(0, os.path.dirname(__file__))
+    from refused import calls  # type: ignore[import-not-found]
+
+    if not calls():
+        return "keyrings", None, f"not closed: system calls of {os.uname().machine} are not known"
+    libc = ctypes.CDLL(None, use_errno=True)
+    answered = []
+    for name, number in calls().items():
+        ctypes.set_errno(0)
+        libc.syscall(number, 0, 0, 0, 0, 0)
+        if ctypes.get_errno() != errno.ENOSYS:
+            answered.append(name)
+    return "keyrings", not answered, f"answered: {', '.join(answered)}" if answered else "system calls refused"
+
+
 def _launcher(_: None) -> Row:
     opened = []
     for name in ("environ", "mem", "fd"):
@@ -150,6 +168,7 @@ TRIES: dict[str, Callable[[Any], Row]] = {
     "network": _network,
     "processes": _processes,
     "rights": _rights,
+    "keys": _keys,
     "launcher": _launcher,
     "open_files": _open_files,
     "file_size": _file_size,
