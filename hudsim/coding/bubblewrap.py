@@ -161,7 +161,7 @@ class Plan:
         for path in sorted({path for path, is_folder in masked if is_folder} - {bind.target for bind in binds}):
             words += ["--remount-ro", path]  # at the end, as a bind may lie within
         # All else that is writable by default is a tmpfs without a size.
-        words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", self.cwd, "--", *command]
+        words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--", *command]
         return words
 
 
