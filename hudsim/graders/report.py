@@ -6,14 +6,15 @@ import hmac
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+from hudsim.graders.running.runner import LONGEST, MOST_TESTS
 
 __all__ = ["Account", "Report", "Stray"]
 
 _PHASES = ("setup", "call", "teardown")
 _OUTCOMES = ("passed", "failed", "skipped")
-_MOST_TESTS = 20_000
-_LONGEST = 4000
+Some = TypeVar("Some", list[Any], dict[str, Any])
 
 
 class Stray(Exception):
@@ -44,7 +45,9 @@ class Account:
     ready
         It has come so far that the solution may run.
     ids
-        What it collected; None: it has not come so far.
+        What it collected, so far.
+    collected
+        That was all.
     errors
         Of collection: (id, message).
     reasons
@@ -55,7 +58,8 @@ class Account:
 
     token: str
     ready: bool = False
-    ids: list[str] | None = None
+    ids: list[str] = field(default_factory=list)
+    collected: bool = False
     errors: list[tuple[str, str]] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -75,21 +79,22 @@ class Account:
         token = message.get("token") if isinstance(message, dict) else None
         if not isinstance(token, str) or not hmac.compare_digest(_text(token).encode(), self.token.encode()):
             raise Stray("a line without the runner's token")
-        if self.ended or len(self.reports) > 3 * _MOST_TESTS:
+        if self.ended:
             raise Stray("a line after the end")
         event = message.get("event")
         if event == "ready" and not self.ready:
             self.ready = True
-        elif event == "collected" and self.ready and self.ids is None:
-            self.ids = [_text(one) for one in _list(message.get("ids"))]
-            self.errors = [_pair(one) for one in _list(message.get("errors"))]
-        elif event == "report" and self.ids is not None:
-            self.reports.append(_report(message))
+        elif event == "test" and self.ready and not self.collected:
+            _more(self.ids, MOST_TESTS).append(_text(message.get("id")))
+        elif event == "broken" and self.ready and not self.collected:
+            _more(self.errors, MOST_TESTS).append((_text(message.get("id")), _text(message.get("message"))))
+        elif event == "collected" and self.ready and not self.collected:
+            self.collected = True
+        elif event == "report" and self.collected:
+            _more(self.reports, 3 * MOST_TESTS).append(_report(message))
+        elif event == "reason" and self.ready:
+            _more(self.reasons, 2 * MOST_TESTS)[_text(message.get("id"))] = _text(message.get("why"))
         elif event == "end" and type(message.get("status")) is int:
-            reasons = message.get("reasons")
-            if not isinstance(reasons, dict):
-                raise Stray("reasons that are none")
-            self.reasons = {_text(id): _text(why) for id, why in reasons.items()}  # noqa: A001
             self.status = message["status"]
         else:
             what = repr(event) if isinstance(event, str) else type(event).__name__
@@ -106,20 +111,15 @@ def _report(message: dict[str, Any]) -> Report:
     return Report(id, message["when"], message["outcome"], message["xfail"], seconds, why)
 
 
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) > _MOST_TESTS:
-        raise Stray("a list that is none, or too long")
-    return value
-
-
-def _pair(value: Any) -> tuple[str, str]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise Stray("a pair that is none")
-    return _text(value[0]), _text(value[1])
+def _more(those: Some, most: int) -> Some:
+    """``those``, if one more may be added."""
+    if len(those) >= most:
+        raise Stray("more lines than there can be")
+    return those
 
 
 def _text(value: Any) -> str:
     """As it is, but for halves of characters, which JSON can hold and nothing else can."""
     if not isinstance(value, str):
         raise Stray("a text that is none")
-    return value[:_LONGEST].encode(errors="backslashreplace").decode()
+    return value[:LONGEST].encode(errors="backslashreplace").decode()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import fnmatch
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +74,13 @@ class Suite:
         for folder, _, _ in os.walk(to):
             Path(folder).chmod(0o755)
 
+    def imports(self, packages: Sequence[str]) -> list[str]:
+        """The modules of the standard library and of ``packages`` that its files are seen to import."""
+        found = dict.fromkeys(
+            name for file in self.files if file.endswith(".py") for name in _imported(self.folder / file)
+        )
+        return [name for name in found if name.partition(".")[0] in {*sys.stdlib_module_names, *packages}]
+
     def stems(self, file: str) -> list[str]:
         """The ids, without parameters, of the tests that can be seen in a file without running it."""
         try:
@@ -109,6 +118,16 @@ def _files(folder: Path) -> Iterator[str]:
             path = Path(where, name)
             if stat.S_ISREG(path.stat().st_mode) and path.suffix != ".pyc":
                 yield path.relative_to(folder).as_posix()
+
+
+def _imported(path: Path) -> Iterator[str]:
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _is_test(file: str) -> bool:

@@ -18,6 +18,7 @@ WAYS = ("separate", "same")
 QUICK = {
     "shadow-modules", "exit-in-a-call", "skip-in-a-call", "all-yes", "results-that-are-equal-to-everything",
     "patch-reports", "entry-point", "conftest", "tests-as-links", "printed-verdict", "broken-junk", "read-the-caller",
+    "stands-for-everything", "text-that-ends-it", "name-of-millions", "names-of-the-test-file",
 }  # fmt: skip
 
 
@@ -63,6 +64,20 @@ ASKED_FOR = {
     "through-an-object-of-the-test": "assert calc.total(iter([1, 2])) == 3",
     "class-of-a-file-of-the-test": "with open('/dev/null') as file:\n        assert calc.lines(file) == 9\n"
                                    "    assert calc.total(2, 3) == 5",
+    "enum-with-operators-for-members": "assert calc.add(1, 2) == 3",
+    "number-that-hides-its-arithmetic": "assert abs(calc.half(1) - 0.5) < 1e-9\n"
+                                        "    assert calc.half(2) == pytest.approx(1)",
+    "fraction-of-objects": "assert abs(calc.add(1, 2) - 3) < 1e-9",
+    "fraction-taken-apart": "from fractions import Fraction\n"
+                            "    assert abs(Fraction(1, 3) - calc.third()) < Fraction(1, 1000)",
+    "difference-with-attributes": "import datetime as dt\n"
+                                  "    assert (calc.later(1) - dt.date(2024, 1, 1)).days == 0\n"
+                                  "    assert (calc.half(1) - 0.5) ** 2 < 1e-9",
+    "set-that-makes-its-differences": "assert not calc.divisors(7) ^ {1, 7}",
+    "set-of-what-it-is-compared-with": "import unittest\n"
+                                       "    unittest.TestCase().assertSetEqual(calc.divisors(7), {1, 7})",
+    "spy-that-says-yes": "from unittest import mock\n    spy = mock.Mock()\n    calc.notify(spy)\n"
+                         "    spy.send.assert_called_once_with(3)",
 }  # fmt: skip
 
 

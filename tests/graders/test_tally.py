@@ -80,13 +80,17 @@ def test_an_account_is_read_in_its_order() -> None:
     read = Account("t")
     for one in (
         line(event="ready"),
-        line(event="collected", ids=[ID], errors=[["b.py", "why"]]),
+        line(event="test", id=ID),
+        line(event="broken", id="b.py", message="why"),
+        line(event="collected"),
         line(event="report", **REPORT),
-        line(event="end", status=0, reasons={}),
+        line(event="reason", id=ID, why="async"),
+        line(event="end", status=0),
     ):
         assert not read.ended
         read.add(one)
     assert (read.ids, read.errors, read.reports, read.status) == ([ID], [("b.py", "why")], [Report(**REPORT)], 0)
+    assert read.reasons == {ID: "async"}
 
 
 @pytest.mark.parametrize(
@@ -96,14 +100,15 @@ def test_an_account_is_read_in_its_order() -> None:
         b"[]\n",
         b"\xff\xfe\n",
         b"[" * 100_000,
-        json.dumps({"event": "end", "status": 0, "reasons": {}}).encode(),
-        json.dumps({"token": "u", "event": "end", "status": 0, "reasons": {}}).encode(),
-        json.dumps({"token": ["t"], "event": "end", "status": 0, "reasons": {}}).encode(),
+        json.dumps({"event": "end", "status": 0}).encode(),
+        json.dumps({"token": "u", "event": "end", "status": 0}).encode(),
+        json.dumps({"token": ["t"], "event": "end", "status": 0}).encode(),
         line(event="ready"),
-        line(event="collected", ids=[], errors=[]),
+        line(event="collected"),
+        line(event="test", id=ID),
+        line(event="broken", id="b.py", message="why"),
         line(event="end"),
-        line(event="end", status="0", reasons={}),
-        line(event="end", status=0, reasons=[]),
+        line(event="end", status="0"),
         line(event="nonsense"),
         line(event="report", **{**REPORT, "outcome": "PASSED"}),
         line(event="report", **{**REPORT, "when": "now"}),
@@ -115,22 +120,23 @@ def test_an_account_is_read_in_its_order() -> None:
 def test_a_line_that_is_not_the_runners_is_refused(stray: bytes) -> None:
     read = Account("t")
     read.add(line(event="ready"))
-    read.add(line(event="collected", ids=[ID], errors=[]))
+    read.add(line(event="test", id=ID))
+    read.add(line(event="collected"))
     with pytest.raises(Stray):
         read.add(stray)
 
 
-@pytest.mark.parametrize("ids", [None, "x", [3], {}])
-def test_a_collection_that_is_none_is_refused(ids: Any) -> None:
+@pytest.mark.parametrize("one", [None, 3, [ID], {}])
+def test_a_test_that_is_none_is_refused(one: Any) -> None:
     read = Account("t")
     read.add(line(event="ready"))
     with pytest.raises(Stray):
-        read.add(line(event="collected", ids=ids, errors=[]))
+        read.add(line(event="test", id=one))
 
 
 def test_nothing_comes_after_the_end() -> None:
     read = Account("t")
     read.add(line(event="ready"))
-    read.add(line(event="end", status=0, reasons={}))
+    read.add(line(event="end", status=0))
     with pytest.raises(Stray, match="after the end"):
         read.add(line(event="ready"))

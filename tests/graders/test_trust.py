@@ -23,8 +23,10 @@ def test_the_table_has_a_line_for_each_row() -> None:
 
 def test_what_no_attack_is_stopped_at_is_on_the_card() -> None:
     weak = [attack for attack in ATTACKS if list(attack.wrong["same"]) == ["not stopped"]]
-    assert {attack.kind for attack in weak} == {"peek"}
-    assert len([row for row in TRUST if row.same == "not stopped" and row.separate == "no effect"]) == len(weak)
+    assert {attack.kind for attack in weak} == {"lie", "patch", "peek"}
+    rows = [row for row in TRUST if row.same == "not stopped"]
+    assert len([row for row in rows if row.separate == "no effect"]) == len([one for one in weak if one.kind == "peek"])
+    assert len([row for row in rows if row.separate.startswith("0")]) >= 3  # of differences, of sets, of spies
 
 
 def test_grading_by_text_alone_starts_no_sandbox_code() -> None:

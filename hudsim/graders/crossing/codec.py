@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from hudsim.graders.crossing.boxes import BOXES, box_of
 from hudsim.graders.crossing.errors import CannotCross
-from hudsim.graders.crossing.values import REBUILD, parts_of
+from hudsim.graders.crossing.values import OF_ANY, PLAIN, REBUILD, parts_of
 
 __all__ = ["MOST_DEPTH", "Decoder", "Encoder", "GarbledError"]
 
@@ -179,6 +179,12 @@ _UNFINISHED = object()
 _A, _B, _T, _V, _Z = b"abtvz"
 
 
+def _plain(name: str, parts: Sequence[Any]) -> Sequence[Any]:
+    if name not in OF_ANY and not all(type(part) in PLAIN for part in parts):
+        raise TypeError(f"got a {name} made of what is no plain data")
+    return parts
+
+
 def _single(single: Any, _: Decoder) -> Any:
     return single
 
@@ -279,7 +285,7 @@ class Decoder:
             if build is None:
                 raise GarbledError("got a value of no known kind")
             row = self._row()
-            return self.attempt(lambda: build(*row))
+            return self.attempt(lambda: build(*_plain(name, row)))
         if tag == _A:
             try:
                 return self._aliased(self.number())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -12,8 +13,18 @@ from typing import Any
 from hudsim.graders.crossing.dunders import BY_CALL, COMPARISONS, VERDICTS
 from hudsim.graders.crossing.names import REAL_BASES
 
-__all__ = ["describe_class", "describe_function", "describe_signature", "is_async", "is_named_tuple", "public_names"]
+__all__ = [
+    "describe_class",
+    "describe_function",
+    "describe_signature",
+    "is_async",
+    "is_named_tuple",
+    "is_whole_enum",
+    "public_names",
+]
 
+DATA_OF_ENUMS = (int, str, float, bytes)
+"""What an enum may be built on, to be a real one on the other side."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _TUPLES_OWN = frozenset({"__new__", "__repr__", "__getnewargs__", "__slots__", "__doc__", "__module__"})
 
@@ -40,18 +51,39 @@ def describe_class(kind: type, *, named: bool = False) -> tuple[tuple[str, Any],
 
 
 def _shape(kind: type) -> dict[str, Any]:
-    if issubclass(kind, enum.Enum):
-        members = tuple((name, member.value) for name, member in kind.__members__.items())
-        return {"shape": "enum", "members": members}
+    if isinstance(kind, enum.EnumType) and is_whole_enum(kind):
+        every: dict[str, Any] = dict(kind.__members__)
+        members = tuple((name, member.value) for name, member in every.items())
+        return {
+            "shape": "enum",
+            "members": members,
+            "own": tuple(filter(functools.partial(_own, kind), _dunders(kind))),
+        }
     if is_named_tuple(kind):
         return {"shape": "tuple", "fields": tuple(kind._fields)}  # type: ignore[attr-defined]
     if "__dataclass_fields__" in vars(kind):
         fields = tuple(
-            (field.name, field.init, field.repr, field.compare, field.kw_only)
-            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+            (field.name, field.init, field.repr, field.compare, field.kw_only) for field in dataclasses.fields(kind)
         )
         return {"shape": "dataclass", "fields": fields}
     return {"shape": "plain"}
+
+
+def is_whole_enum(kind: enum.EnumType) -> bool:
+    """Whether the same members can be made of their names and values."""
+    for base in kind.__mro__:
+        if not (base is object or base in DATA_OF_ENUMS or isinstance(base, enum.EnumType)):
+            return False
+    data: Any = getattr(kind, "_member_type_", object)
+    same: Any = data.__eq__  # of what it holds, not of what the enum says
+    members: list[Any] = list(kind.__members__.values())
+    return data is object or all(type(one.value) is data and same(one, one.value) for one in members)
+
+
+def _own(kind: type, name: str) -> bool:
+    """Whether an enum has it of neither the module ``enum`` nor its data's class."""
+    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+    return isinstance(owner, enum.EnumType) and getattr(vars(owner)[name], "__module__", "") != "enum"
 
 
 def is_named_tuple(kind: type) -> bool:

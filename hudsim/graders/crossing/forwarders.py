@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
-from hudsim.graders.crossing.dunders import DIFFERENCES, VERDICTS
+from hudsim.graders.crossing.dunders import COMPARISONS, DIFFERENCES, OF_SETS, RATIOS, VERDICTS
 from hudsim.graders.crossing.errors import CrossingError
 
-__all__ = ["Asker", "Attribute", "by_call", "by_elements", "by_fields", "by_items", "opaque"]
+__all__ = ["WATCHED", "Asker", "Attribute", "by_call", "by_elements", "by_fields", "by_items", "opaque", "watched"]
 
 
-_MEASURES = ("__abs__", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__len__", "__round__")
+_NUMBERS = ("__float__", "__int__", "__index__", "__complex__", "__round__")
+_IN_WORDS = {
+    "difference": "__sub__",
+    "symmetric_difference": "__xor__",
+    "intersection": "__and__",
+    "union": "__or__",
+    "isdisjoint": "__xor__",
+    "issubset": "__sub__",
+    "issuperset": "__sub__",
+}
+"""The methods of sets, and how what is no set is held when it has them."""
+_PARTS = frozenset({"numerator", "denominator", "_numerator", "_denominator"})
+_RATIO = "as_integer_ratio"
+WATCHED = _PARTS | _IN_WORDS.keys() | {_RATIO}
+"""The attributes that tell of plain data what no solution may tell: :func:`watched` gives them."""
 
 
 class Asker(Protocol):
@@ -55,11 +71,10 @@ def by_call(name: str, asker: Asker, *, trusted: bool = False) -> Any:
     def plain(self: Any, *args: Any) -> Any:
         return asked(self, args)
 
-    def difference(self: Any, *args: Any) -> Any:
-        answer = asked(self, args)
-        if answer is not NotImplemented and not trusted and not all(map(_of_there, args)) and _measure(answer):
-            raise asker.refuse("opaque", f"{name} of a {type(self).__qualname__} of the solution and plain data")
-        return answer
+    def compared(self: Any, other: Any) -> Any:
+        if not trusted and not _of_there(other):
+            return _of_plain_data(name, asker, asked, self, other)
+        return asked(self, (other,))
 
     def verdict(self: Any, *args: Any) -> Any:
         answer = asked(self, args)
@@ -75,26 +90,31 @@ def by_call(name: str, asker: Asker, *, trusted: bool = False) -> Any:
             return False
         raise asker.refuse("opaque", f"{type(self).__qualname__} of the solution swallows {error!r}") from error
 
-    special = {"__call__": dunder, "__exit__": leave, **dict.fromkeys(DIFFERENCES, difference)}
+    special = {"__call__": dunder, "__exit__": leave, **dict.fromkeys(DIFFERENCES | RATIOS, compared)}
     made = special.get(name, verdict if name in VERDICTS else plain)
     made.__name__ = made.__qualname__ = name
     return made
 
 
 def by_elements(name: str) -> Any:
-    """As collections.abc makes them, but of the elements that are fetched alone: never of a length that is said."""
+    """As collections.abc makes it, but of the elements that are fetched alone: never of what is said of them."""
 
-    def compare(self: Any, other: Any) -> Any:
-        if not isinstance(other, AbstractSet):
-            return NotImplemented
-        return getattr(frozenset(self), name)(frozenset(other))
+    def made(self: Any, other: Any) -> Any:
+        if name not in VERDICTS and _of_there(other):
+            return getattr(AbstractSet, name)(self, other)  # one of its own class, made over there
+        return of_elements(name, self, other)
 
-    def contains(self: Any, value: Any) -> bool:
-        return any(one is value or one == value for one in self)
-
-    made = contains if name == "__contains__" else compare
     made.__name__ = made.__qualname__ = name
     return made
+
+
+def of_elements(name: str, some: Any, other: Any) -> Any:
+    """What a set of the elements of ``some`` would answer."""
+    if name == "__contains__":
+        return any(one is other or one == other for one in some)
+    if not isinstance(other, AbstractSet if name in COMPARISONS else Iterable):
+        return NotImplemented
+    return getattr(frozenset(some), name)(frozenset(other))
 
 
 def by_items(name: str) -> Any:
@@ -108,9 +128,13 @@ def by_items(name: str) -> Any:
 
 
 def opaque(name: str, asker: Asker, kind: str) -> Any:
-    """Nobody answers."""
+    """Nobody answers, but the elements of a set, and the keys of a mapping."""
 
     def verdict(self: Any, *args: Any) -> Any:
+        if name in OF_SETS and isinstance(self, AbstractSet):
+            return of_elements(name, self, *args)
+        if name == "__contains__" and isinstance(self, Mapping):
+            return of_elements(name, self, *args)
         raise asker.refuse("opaque", f"{name} of a {kind} of the solution")
 
     verdict.__name__ = verdict.__qualname__ = name
@@ -138,9 +162,51 @@ def _of_there(value: Any) -> bool:
     return any("_mirrored" in vars(base) for base in type(value).__mro__)
 
 
-def _measure(answer: Any) -> bool:
-    """Whether a test can take it for a distance: plain data, or what has a size or an order."""
-    return not _of_there(answer) or any(getattr(type(answer), name, None) is not None for name in _MEASURES)
+def _of_plain_data(name: str, asker: Asker, asked: Callable[[Any, tuple[Any, ...]], Any], self: Any, other: Any) -> Any:
+    if name in OF_SETS and isinstance(self, AbstractSet):
+        return of_elements(name, self, other)
+    return _told(asker, name, self, asked(self, (other,)))
+
+
+def _told(asker: Asker, name: str, self: Any, answer: Any) -> Any:
+    """The answer to an operator of plain data; refused if it says how that compares."""
+    if answer is NotImplemented:
+        return answer
+    if name in DIFFERENCES or not (_thing(answer) if _of_there(answer) else isinstance(answer, (str, bytes, Mapping))):
+        raise asker.refuse("opaque", f"{name} of a {type(self).__qualname__} of the solution and plain data")
+    return answer
+
+
+def _thing(answer: Any) -> bool:
+    """Whether this object of the other side is neither a number nor a set or tuple."""
+    a_number = any(getattr(type(answer), one, None) is not None for one in _NUMBERS)
+    return not a_number and not isinstance(answer, (AbstractSet, tuple))
+
+
+def _whole(asker: Asker, name: str, self: Any, parts: Any) -> Any:
+    """Parts of a number: else Fraction's own arithmetic, which is in Python, would multiply with objects."""
+    if type(parts) is tuple and all(type(part) is int for part in parts):
+        return parts
+    raise asker.refuse("opaque", f"{name} of a {type(self).__qualname__} of the solution, which is no int")
+
+
+def watched(self: Any, name: str, asker: Asker) -> Any:
+    """The attribute of this name, one of ``WATCHED``, of an object whose class is not opted in."""
+    theirs = asker.ask("get", self, name)
+    if name in _PARTS:
+        return _whole(asker, name, self, (theirs,))[0] if isinstance(self, numbers.Number) else theirs
+
+    def word(*others: Any) -> Any:
+        if name == _RATIO:
+            return _whole(asker, name, self, theirs(*others))
+        if others and all(map(_of_there, others)):
+            return theirs(*others)
+        if isinstance(self, AbstractSet):
+            return getattr(frozenset(self), name)(*map(frozenset, others))
+        return _told(asker, _IN_WORDS[name], self, theirs(*others))
+
+    word.__name__ = word.__qualname__ = name
+    return word if callable(theirs) else theirs
 
 
 def _overridden(kind: Any, forwarder: Any, name: str) -> bool:

@@ -9,16 +9,26 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
-import enum
-import keyword
+import functools
 import types
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from hudsim.graders.crossing.codec import GarbledError
-from hudsim.graders.crossing.dunders import ARITHMETIC, BY_CALL, COMPARISONS, GETTABLE, VERDICTS
-from hudsim.graders.crossing.forwarders import Asker, Attribute, by_call, by_elements, by_fields, by_items, opaque
+from hudsim.graders.crossing.dunders import BY_CALL, COMPARISONS, GETTABLE, OF_SETS, VERDICTS, sound
+from hudsim.graders.crossing.enums import Enums
+from hudsim.graders.crossing.forwarders import (
+    WATCHED,
+    Asker,
+    Attribute,
+    by_call,
+    by_elements,
+    by_fields,
+    by_items,
+    opaque,
+    watched,
+)
 from hudsim.graders.crossing.functions import signature_of
 from hudsim.graders.crossing.names import REAL_BASES
 
@@ -27,6 +37,10 @@ __all__ = ["MirrorType", "Mirrors"]
 _LOCAL = frozenset(
     {"__traceback__", "__cause__", "__context__", "__suppress_context__", "__notes__", "args", "__class__"}
 )
+_LOOKED_AT = WATCHED | {"__doc__", "__module__"}
+_BY_FIELDS = frozenset({*COMPARISONS, "__hash__"})
+_UNLIKE = {collections.Counter: dict}
+"""What resembles something simpler: the class's own operators, in Python, would take what looks like it apart."""
 
 
 class MirrorType(abc.ABCMeta):
@@ -85,6 +99,7 @@ class Mirrors:
     def __init__(self, asker: Asker, trusts: Callable[[dict[str, Any]], bool]) -> None:
         self._asker = asker
         self._trusts = trusts
+        self._enums = Enums(asker, trusts, self._method)
         self.handle = _handle(asker)
         self.originals: dict[int, tuple[Any, str]] = {}
         """By id: whose attribute of which name a method of a mirror stands for."""
@@ -97,21 +112,21 @@ class Mirrors:
             name, shape, bases = str(description["name"]), description["shape"], description["bases"]
             if not all(isinstance(base, type) for base in bases):
                 raise GarbledError("got a base that is no class")
-            if shape == "enum" and (made := self._enum(name, description)) is not None:
-                return made
+            if shape == "enum":
+                return self._finish(self._enums.make(name, description), description)
             namespace = self._namespace(description)
             if shape == "tuple":
                 names = [str(field) for field in description["fields"]]
                 fields_of = collections.namedtuple(name if name.isidentifier() else "Row", names)  # type: ignore[misc]  # noqa: PYI024
                 return self._finish(MirrorType(name, (fields_of,), namespace), description)
-            counts = not self._trusts(description) and not ARITHMETIC.isdisjoint(description["dunders"])
-            return self._finish(MirrorType(name, self._bases(bases, counts=counts), namespace), description)
+            kept = self._bases(bases, trusted=self._trusts(description))
+            return self._finish(MirrorType(name, kept, namespace), description)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GarbledError(f"got a class that cannot be: {error}") from None
 
-    def _bases(self, bases: tuple[type, ...], *, counts: bool) -> tuple[type, ...]:
+    def _bases(self, bases: tuple[type, ...], *, trusted: bool) -> tuple[type, ...]:
         kept = tuple(base for base in bases if isinstance(base, MirrorType) or base in REAL_BASES)
-        if counts:
+        if not trusted:  # their arithmetic would run here, of what is asked over there
             kept = tuple(base for base in kept if base.__module__ != "numbers")
         if BaseException in bases:
             kept = (*kept, Exception)  # never what no ``except Exception`` catches
@@ -133,6 +148,7 @@ class Mirrors:
     def _resembled(self, description: dict[str, Any]) -> Any:
         """For ``__class__``: isinstance(x, dict) holds where the class of the other side inherits from dict."""
         real = [base for base in description["bases"] if not isinstance(base, MirrorType) and base not in REAL_BASES]
+        real = [_UNLIKE.get(base, base) for base in real]
         seen: list[type] = []
 
         def resembled(self: Any) -> type:
@@ -157,18 +173,22 @@ class Mirrors:
             "__doc__": description["doc"],
             "_asker": asker,
             "_mirrored": True,
+            "_trusted": self._trusts(description),
         }
         an_error = any(isinstance(base, type) and issubclass(base, BaseException) for base in description["bases"])
         if description["shape"] != "tuple" and not an_error:
             namespace["__slots__"] = ()
         if description["shape"] in {"plain", "dataclass"} and (resembled := self._resembled(description)) is not None:
             namespace["__class__"] = resembled
-        namespace |= {name: Attribute(asker, name) for name in description["others"] if _sound(name)}
+        namespace |= {name: Attribute(asker, name) for name in description["others"] if sound(name)}
         for name, signature in description["methods"]:
-            if _sound(name) or name == "__init__":
+            if sound(name) or name == "__init__":
                 namespace[name] = self._method(name, signature, description)
         namespace |= _by_contents(description) | self._dunders(description)
         namespace |= {name: None for name in description["absent"] if name in BY_CALL or name in VERDICTS}
+        if description["shape"] == "tuple" and not namespace["_trusted"]:  # no handle, whose every attribute is seen
+            for name in WATCHED & namespace.keys():
+                namespace[name] = property(functools.partial(watched, name=name, asker=asker))
         if description["shape"] == "dataclass":
             namespace["__dataclass_fields__"] = _fields(description["fields"])
             namespace["__match_args__"] = tuple(
@@ -182,7 +202,7 @@ class Mirrors:
         described = description["fields"] if description["shape"] == "dataclass" else ()
         fields = tuple(str(field[0]) for field in described if field[3])
         for name in description["dunders"]:
-            if name[:1] == "=" and name[1:] in VERDICTS:
+            if name[:1] == "=" and name[1:] in _BY_FIELDS:
                 made[name[1:]] = by_fields(name[1:], asker, fields)
             elif name in BY_CALL or (name in VERDICTS and trusted):
                 made[name] = by_call(name, asker, trusted=trusted)
@@ -205,47 +225,22 @@ class Mirrors:
             method.__signature__ = made  # type: ignore[attr-defined]
         return method
 
-    def _enum(self, name: str, description: dict[str, Any]) -> type | None:
-        """A real enum with the same members; None if it is built on what is not known here."""
-        asker = self._asker
-        bases = tuple(description["bases"])
-        allowed = (int, str, float, bytes, object)
-        if not all(base in allowed or (isinstance(base, enum.EnumType) and not list(base)) for base in bases):
-            return None
-        namespace = enum.EnumType.__prepare__(name, bases)
-        namespace["__module__"], namespace["__qualname__"] = str(description["module"]), str(description["qualname"])
-        namespace["__doc__"] = description["doc"]
-        for word, signature in description["methods"]:
-            if _sound(word) and word not in dict(description["members"]):
-                namespace[word] = self._method(word, signature, description)
 
-        def __getattr__(self: Any, word: str) -> Any:  # noqa: N807
-            if word.startswith("_"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}", name=word, obj=self)
-            return asker.ask("get", self, word)
-
-        namespace["__getattr__"] = __getattr__
-        for word in description["dunders"]:
-            if word in {"__str__", "__repr__", "__format__", "__call__"} and not issubclass_any(bases, (str, int)):
-                namespace[word] = by_call(word, asker)
-        for word, value in description["members"]:
-            namespace[str(word)] = value
-        made = enum.EnumType(name, bases, namespace)
-        return self._finish(made, description)
-
-
-def issubclass_any(bases: tuple[Any, ...], kinds: tuple[type, ...]) -> bool:
-    """Whether one of them inherits from one of these."""
-    return any(isinstance(base, type) and issubclass(base, kinds) for base in bases)
+def _believed(kind: type) -> bool:
+    """Whether it is a class of the tests, or opted in."""
+    said = next(vars(base) for base in kind.__mro__ if vars(base).keys() & {"_ours", "_trusted"})
+    return "_ours" in said or bool(said["_trusted"])
 
 
 def _handle(asker: Asker) -> type:
     """The base of all mirrors whose instances live on the other side."""
 
     def look(self: Any, name: str) -> Any:
-        if name in {"__doc__", "__module__"}:  # the class has them here, and the object may have others there
-            return asker.ask("get", self, name)
-        return object.__getattribute__(self, name)
+        if name not in _LOOKED_AT:
+            return object.__getattribute__(self, name)
+        if name in WATCHED:
+            return object.__getattribute__(self, name) if _believed(type(self)) else watched(self, name, asker)
+        return asker.ask("get", self, name)  # the class has them here, and the object may have others there
 
     def get(self: Any, name: str) -> Any:
         if name == "__signature__" and (known := signature_of(asker.ask("signature", self))) is not None:
@@ -273,6 +268,7 @@ def _handle(asker: Asker) -> type:
         "__slots__": ("__weakref__",),
         "_asker": asker,
         "_mirrored": True,
+        "_trusted": False,
         "__getattribute__": look,
         "__getattr__": get,
         "__setattr__": put,
@@ -292,9 +288,9 @@ def _handle(asker: Asker) -> type:
 def _by_contents(description: dict[str, Any]) -> dict[str, Any]:
     """What the abstract classes would answer of what the object says of its length."""
     kinds = [base for base in description["bases"] if isinstance(base, type) and base in REAL_BASES]
-    if issubclass_any(tuple(kinds), (AbstractSet,)):
-        return {name: by_elements(name) for name in COMPARISONS if name != "__ne__"} | {"__hash__": None}
-    if issubclass_any(tuple(kinds), (Mapping,)):
+    if any(issubclass(kind, AbstractSet) for kind in kinds):
+        return {name: by_elements(name) for name in OF_SETS} | {"__hash__": None}
+    if any(issubclass(kind, Mapping) for kind in kinds):
         own = {name for name, _ in description["methods"]} | set(description["others"])
         own |= {name for base in description["bases"] if isinstance(base, MirrorType) for name in _names_of(base)}
         return {"__contains__": by_elements("__contains__")} | {
@@ -315,13 +311,3 @@ def _fields(described: Any) -> dict[str, Any]:
     ]
     made = dataclasses.make_dataclass("Fields", words, init=False, repr=False, eq=False)
     return dict(made.__dataclass_fields__)  # type: ignore[attr-defined]
-
-
-def _sound(name: Any) -> bool:
-    return (
-        type(name) is str
-        and name.isidentifier()
-        and not keyword.iskeyword(name)
-        and not (name.startswith("__") and name.endswith("__"))
-        and name not in {"_asker", "_mirrored", "_ours"}
-    )

@@ -21,8 +21,6 @@ import types
 import uuid
 from typing import Any
 
-from hudsim.graders.crossing.errors import CannotCross, OpaqueValue
-
 __all__ = ["BY_PARTS", "REAL_BASES", "SAFE", "safe_name", "standard", "standard_name", "untouchable"]
 
 _ERRORS = [
@@ -112,7 +110,7 @@ _STANDARD_ERRORS = tuple(_errors())
 
 SAFE: dict[tuple[str, str], type] = {
     (kind.__module__, kind.__qualname__): kind
-    for kind in (*_DATA, *_ENUMS, *_ABSTRACT, *_BUILTIN_ERRORS, *_STANDARD_ERRORS, CannotCross, OpaqueValue)
+    for kind in (*_DATA, *_ENUMS, *_ABSTRACT, *_BUILTIN_ERRORS, *_STANDARD_ERRORS)
 }
 """Classes that the solution may name. None of them runs what it is given."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from hudsim.graders.crossing.codec import Decoder, Encoder, GarbledError
-from hudsim.graders.crossing.describe import describe_class, describe_function, is_named_tuple
+from hudsim.graders.crossing.describe import describe_class, describe_function, is_named_tuple, is_whole_enum
 from hudsim.graders.crossing.errors import SolutionRaised
 from hudsim.graders.crossing.forwarders import Asker
 from hudsim.graders.crossing.functions import stand_in_function
@@ -51,8 +51,11 @@ class Side(Protocol):
     def make(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call it. Raises LookupError where nothing is made so."""
 
-    def gives(self, value: Any, name: str) -> bool:
-        """Whether the other side may have this attribute."""
+    def public(self, value: Any, name: str) -> Any:
+        """The attribute that the other side is given. Raises AttributeError."""
+
+    def raw(self, kind: type, name: str) -> bool:
+        """Whether the other side may name what this class held under this name when it was described."""
 
     def trusts(self, description: dict[str, Any]) -> bool:
         """Whether the verdicts of this class of the other side are taken."""
@@ -175,7 +178,7 @@ class Objects:
             self._compound(encoder, b"O", (value.__self__, value.__name__))
         elif isinstance(value, (type, _ClassOf)):
             self._class(encoder, value)
-        elif isinstance(value, enum.Enum):
+        elif isinstance(value, enum.Enum) and is_whole_enum(type(value)):
             name = value.name if type(value).__members__.get(value.name or "") is value else None
             self._compound(encoder, b"E", (_ClassOf(type(value)), name, None if name else value.value))
         elif (known := self._side.name(value)) is not None:
@@ -278,12 +281,12 @@ class Objects:
     def _read_original(self, decoder: Decoder) -> Any:
         owner, name = self._tuple(decoder, 2)
         mine = self.lent(owner) or self.described(owner if isinstance(owner, type) else type(owner))
-        if not (mine and type(name) is str and self._side.gives(owner, name)):
+        if not (mine and type(name) is str and (not isinstance(owner, type) or self._side.raw(owner, name))):
             raise GarbledError("got an attribute of what was not lent")
         if isinstance(owner, type):
             found = self._originals.get(self._numbers.get(id(owner), 0), {}).get(name)
         else:
-            found = decoder.attempt(lambda: getattr(owner, name))
+            found = decoder.attempt(lambda: self._side.public(owner, name))
         if self._side.forbids(found) is not None:
             raise GarbledError("got an attribute that is never lent")
         return found
@@ -317,10 +320,10 @@ class Objects:
 
     def _read_member(self, decoder: Decoder) -> Any:
         kind, name, value = self._tuple(decoder, 3)
-        if not isinstance(kind, enum.EnumType):
-            if name is not None and isinstance(kind, MirrorType):  # an enum built on what is not known here
-                return decoder.attempt(lambda: self._asker.ask("get", kind, name))
+        if not (isinstance(kind, type) and issubclass(kind, enum.Enum)):
             raise GarbledError("got a member of what is no enum")
+        if name is None and not issubclass(kind, enum.Flag):
+            return decoder.attempt(lambda: _no_member(kind))
         return decoder.attempt(lambda: kind(value) if name is None else kind[name])
 
     def _read_row(self, decoder: Decoder) -> Any:
@@ -408,6 +411,10 @@ def _key(value: Any) -> Any:
     if isinstance(value, types.MethodType):
         return ("method", id(value.__self__), id(value.__func__))
     return id(value)
+
+
+def _no_member(kind: type) -> Any:
+    raise ValueError(f"got what is no member of {kind.__qualname__}")
 
 
 def _annotated(function: Any) -> bool:

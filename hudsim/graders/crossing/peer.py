@@ -115,6 +115,7 @@ class Peer:
             if data[:1] == bytes([_REQUEST]):
                 self.link.send(self._served(data))
                 continue
+            before = len(self.troubles)
             kind, value = self._read(data)
             if self._ending is not None:
                 ending, self._ending = self._ending, None
@@ -122,7 +123,7 @@ class Peer:
             if kind == _VALUE:
                 return value
             if kind == _ERROR and isinstance(value, Exception):
-                raise value
+                raise self.troubles[before] if len(self.troubles) > before else value  # what could not cross is why
             if kind == _ABORT and not self._side.lends:
                 raise Interrupted
             raise SolutionRaised(f"the solution raised {value}")

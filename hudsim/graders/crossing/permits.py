@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from hudsim.graders.crossing.dunders import BY_CALL, VERDICTS
+from hudsim.graders.crossing.dunders import BY_CALL, OF_DESCRIPTORS, VERDICTS
 from hudsim.graders.crossing.names import untouchable
 from hudsim.graders.crossing.operations import OPERATIONS
 
-__all__ = ["OPERATIONS_FOR_THE_SOLUTION", "Given", "gives", "refusal"]
+__all__ = ["OPERATIONS_FOR_THE_SOLUTION", "Given", "public", "raw", "refusal"]
 
 _SHOWN = frozenset(
     {"__annotations__", "__doc__", "__match_args__", "__module__", "__name__", "__qualname__", "__wrapped__"}
 )
 _DUNDERS = BY_CALL | VERDICTS
-_OF_DESCRIPTORS = frozenset({"__get__", "__set__", "__delete__", "__set_name__"})
+_OF_PATHS = {
+    ("tarfile", "TarFile"): {"add", "extract", "extractall", "gettarinfo"},
+    ("zipfile", "ZipFile"): {"extract", "extractall", "write"},
+    ("configparser", "RawConfigParser"): {"read"},
+    ("xml.etree.ElementTree", "ElementTree"): {"parse", "write"},
+}
+"""The methods of what a test may hand over that open a file by its path, where the tests are."""
 _DESCRIPTORS = (classmethod, property, staticmethod, types.FunctionType, types.MethodType)
 
 
@@ -32,9 +39,15 @@ class Given(Protocol):
         """Whether this class was, or an object of it."""
 
 
-def gives(name: str) -> bool:
-    """Whether the solution may have the attribute of this name."""
-    return not name.startswith("_") or name in _SHOWN
+def gives(value: Any, name: str) -> bool:
+    """Whether the solution may have the attribute of this name: a public one, a dataclass's field; of a mock nothing
+    that says or makes what it was asked, of an archive nothing that opens another file.
+    """
+    if name.startswith("_"):
+        return name in _SHOWN or name in _fields_of(value) or (name == "__dict__" and _of_the_tests(value))
+    if _mocks(value):
+        return name not in _words_of_mocks()
+    return not any(name in _OF_PATHS.get((kind.__module__, kind.__name__), ()) for kind in type(value).__mro__)
 
 
 def refusal(what: str, operands: tuple[Any, ...], given: Given) -> str | None:
@@ -72,7 +85,7 @@ def _dunder(given: Given, value: Any, name: Any, args: Any) -> str | None:
         return "object"
     if type(name) is not str or name not in _DUNDERS:
         return "private"
-    if name in _OF_DESCRIPTORS and _standard(type(value)) and type(value) not in _DESCRIPTORS:
+    if name in OF_DESCRIPTORS and _standard(type(value)) and type(value) not in _DESCRIPTORS:
         return "object"
     return None
 
@@ -80,7 +93,7 @@ def _dunder(given: Given, value: Any, name: Any, args: Any) -> str | None:
 def _method(given: Given, owner: Any, value: Any, name: Any, args: Any, options: Any) -> str | None:
     if isinstance(value, type) or not (given.described(owner) and owner in type(value).__mro__):
         return "object"
-    if type(name) is not str or name.startswith("_"):
+    if type(name) is not str or name.startswith("_") or not gives(value, name):
         return "private"
     found = inspect.getattr_static(owner, name, None)
     return None if isinstance(found, types.FunctionType) else "private"
@@ -89,17 +102,22 @@ def _method(given: Given, owner: Any, value: Any, name: Any, args: Any, options:
 def _get(given: Given, value: Any, name: Any) -> str | None:
     if type(name) is not str:
         return "private"
-    return None if gives(name) or not _has(value, name) else "private"
+    return None if gives(value, name) or not _has(value, name) else "private"
 
 
 def _set(given: Given, value: Any, name: Any, new: Any = None) -> str | None:
-    if type(name) is not str or not gives(name):
+    if type(name) is not str or name.startswith("_"):
         return "private"
-    return None if _of_the_tests(value) else "object"
+    found = inspect.getattr_static(type(value), name, None)  # what a test would ask next is not replaced
+    behaves = callable(found) or (hasattr(type(found), "__get__") and not hasattr(type(found), "__set__"))
+    behaves = behaves or _mocks(inspect.getattr_static(value, name, None))
+    if not _of_the_tests(value):
+        return "object"
+    return "private" if behaves else None
 
 
 def _fields(given: Given, value: Any, names: Iterable[Any]) -> str | None:
-    return None if all(type(name) is str and gives(name) for name in names) else "private"
+    return None if all(type(name) is str and gives(value, name) for name in names) else "private"
 
 
 def _look(given: Given, value: Any) -> None:
@@ -122,19 +140,28 @@ _LOOKS = frozenset({"get", "dir", "signature"})
 _FREE = frozenset({"input", "read"})
 
 
-def _get_public(value: Any, name: str) -> Any:
-    found = getattr(value, name) if gives(name) else None
+def public(value: Any, name: str) -> Any:
+    """The attribute that the solution is given; of ``__dict__`` what is public of it. Raises AttributeError."""
+    if name == "__dict__" and gives(value, name):
+        return {word: public(value, word) for word in vars(value) if gives(value, word)}
+    found = getattr(value, name) if gives(value, name) else None
     owner = getattr(found, "__self__", None) if isinstance(found, _BOUND) else None
-    if not gives(name) or (isinstance(owner, type) and _standard(owner)):  # it would make objects of that class
+    if not gives(value, name) or (isinstance(owner, type) and _standard(owner)):  # it would make objects of that class
         raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
     return found
+
+
+def raw(kind: type, name: str) -> bool:
+    """Whether the solution may name what this class of the tests held under this name when it was described."""
+    return not _standard(kind) and gives(kind, name)
 
 
 _BOUND = (types.MethodType, types.BuiltinMethodType)
 
 OPERATIONS_FOR_THE_SOLUTION: dict[str, Callable[..., Any]] = {
     **OPERATIONS,  # most of them are refused
-    "get": _get_public,
+    "get": public,
+    "fields": lambda value, names: tuple(public(value, name) for name in names),
 }
 
 
@@ -150,4 +177,24 @@ def _standard(kind: type) -> bool:
 
 def _of_the_tests(value: Any) -> bool:
     """Whether the solution may set its attributes: an object of a class that the tests made."""
-    return not isinstance(value, (type, types.FunctionType)) and not _standard(type(value))
+    return not isinstance(value, (type, types.FunctionType)) and not _standard(type(value)) and not _mocks(value)
+
+
+def _fields_of(value: Any) -> Iterable[str]:
+    found = inspect.getattr_static(type(value), "__dataclass_fields__", ())
+    return found if type(found) is dict else ()
+
+
+def _mocks(value: Any) -> bool:
+    """Whether it is one of unittest.mock's, or a function that has one."""
+    mock = sys.modules.get("unittest.mock")
+    kind = () if mock is None else mock.NonCallableMock
+    made = inspect.getattr_static(value, "mock", None) if isinstance(value, types.FunctionType) else value
+    return isinstance(made, kind)
+
+
+@functools.cache
+def _words_of_mocks() -> frozenset[str]:
+    from unittest import mock
+
+    return frozenset(name for name in dir(mock.AsyncMock()) if not name.startswith("_"))

@@ -53,7 +53,10 @@ class SolutionSide:
     def make(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         return function(*args, **options)
 
-    def gives(self, value: Any, name: str) -> bool:
+    def public(self, value: Any, name: str) -> Any:
+        return getattr(value, name)
+
+    def raw(self, kind: type, name: str) -> bool:
         return True
 
     def trusts(self, description: dict[str, Any]) -> bool:

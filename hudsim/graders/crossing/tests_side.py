@@ -15,7 +15,7 @@ from hudsim.graders.crossing.errors import SolutionGone
 from hudsim.graders.crossing.link import Link
 from hudsim.graders.crossing.names import BY_PARTS, SAFE, safe_name, standard_name, untouchable
 from hudsim.graders.crossing.peer import Peer
-from hudsim.graders.crossing.permits import OPERATIONS_FOR_THE_SOLUTION, Given, gives, refusal
+from hudsim.graders.crossing.permits import OPERATIONS_FOR_THE_SOLUTION, Given, public, raw, refusal
 
 __all__ = ["Crossing", "Done", "attach"]
 
@@ -59,8 +59,11 @@ class TestsSide:
     def make(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         raise LookupError("nothing is made for the solution here")
 
-    def gives(self, value: Any, name: str) -> bool:
-        return gives(name)
+    def public(self, value: Any, name: str) -> Any:
+        return public(value, name)
+
+    def raw(self, kind: type, name: str) -> bool:
+        return raw(kind, name)
 
     def trusts(self, description: dict[str, Any]) -> bool:
         module, name = str(description["module"]), str(description["qualname"])

@@ -15,7 +15,7 @@ import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["PARTS", "REBUILD", "parts_of"]
+__all__ = ["OF_ANY", "PARTS", "PLAIN", "REBUILD", "parts_of"]
 
 Parts = Callable[[Any], tuple[Any, ...]]
 
@@ -92,6 +92,13 @@ PARTS: dict[type, tuple[str, Parts]] = {kind: (name, parts) for kind, name, part
 
 REBUILD: dict[str, Callable[..., Any]] = {name: build for _, name, _, build in _TABLE} | {"numpy": _numpy_scalar}
 """By name: nothing else can be made of what is received."""
+
+
+PLAIN = frozenset({int, bool, float, str, bytes, types.NoneType, dict, dt.timedelta, dt.timezone, zoneinfo.ZoneInfo})
+"""The exact classes of what a value may be made of: one made of the other side's objects would do as they say."""
+
+OF_ANY = frozenset({"slice", "keys", "items"})
+"""Those that are containers, and do nothing with what they hold but compare it."""
 
 
 def parts_of(value: Any) -> tuple[str, tuple[Any, ...]] | None:

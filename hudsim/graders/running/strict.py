@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import collections.abc
+import dataclasses
 import decimal
 import fractions
 import functools
 import operator
-import sys
+import types
 import unittest
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,6 +24,7 @@ __all__ = [
     "bool_of",
     "compare",
     "isinstance_of",
+    "meant",
     "own",
     "patch_unittest",
     "setup",
@@ -45,10 +49,18 @@ _MEASURED = (
 )  # fmt: skip
 _PLAIN = (int, float, complex, str, list, tuple, dict, decimal.Decimal, fractions.Fraction)
 _SETS = (set, frozenset)
+_ATOMS = frozenset(map(id, (int, str, float, bool, bytes, complex, types.NoneType)))
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.items()))
+_CONTAINERS = (list, tuple, set, frozenset, deque, dict)
+_BY_ATTRIBUTES = (types.SimpleNamespace, collections.UserDict, collections.UserList, collections.ChainMap)
 _ORDER = {"<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 
 _ours: dict[int, type] = {}  # by id: a metaclass may lie about its hash
-_trusted_folders: tuple[str, ...] = ()
+_own_values: weakref.WeakValueDictionary[int, Any] = (
+    weakref.WeakValueDictionary()
+)  # what the tests made to be like others
+_meant: dict[int, tuple[Any, Any]] = {}  # by id: what a test names, and what it is given
+_alike_to_all: tuple[type, ...] = ()
 _comparable: frozenset[str] = frozenset()
 
 
@@ -59,19 +71,88 @@ class OpaqueValue(Exception):
     """
 
 
-def setup(*, folders: Iterable[str], comparable: Iterable[str]) -> None:
-    """All classes that there are now are trusted, and those of modules below ``folders``.
+def setup(*, comparable: Iterable[str]) -> None:
+    """All classes that there are now are trusted, and later those that the tests make.
 
     ``comparable`` names the solution's classes (``calc.Version``) that may answer for themselves.
     """
-    global _trusted_folders, _comparable
-    _trusted_folders, _comparable = tuple(f"{folder.rstrip('/')}/" for folder in folders), frozenset(comparable)
+    global _comparable, _alike_to_all  # noqa: PLW0603
+    from unittest import mock
+
+    import pytest
+
+    _comparable = frozenset(comparable)
     waiting: list[type] = [object]
     while waiting:
         cls = waiting.pop()
         if id(cls) not in _ours:
             _ours[id(cls)] = cls
             waiting += type.__subclasses__(cls)
+    approximate = [base for base in _mro(_type(pytest.approx(1.0))) if base.__module__.startswith("_pytest.")][-1]
+    _alike_to_all = (approximate, _type(mock.ANY), weakref.ProxyType, weakref.CallableProxyType)
+    given = (
+        (pytest.approx, _kept(pytest.approx, _keep)),
+        (mock.ANY, Anything()),
+        (dataclasses.make_dataclass, _kept(dataclasses.make_dataclass, own)),
+        (operator.truth, truth),
+        (operator.not_, lambda value: not truth(value)),
+        (operator.contains, lambda some, value: compare(("in",), value, some)),
+        *((getattr(operator, name), functools.partial(compare, (sign,))) for name, sign in _OPERATORS.items()),
+    )
+    _meant.update({id(thing): (thing, instead) for thing, instead in given})
+
+
+_OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _kept(function: Callable[..., Any], keep: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        return keep(function(*args, **kwargs))
+
+    return kept
+
+
+def _keep(value: Any) -> Any:
+    _own_values[id(value)] = value
+    return value
+
+
+class Anything:
+    """``unittest.mock.ANY`` as a test has it: the solution's own is equal to nothing."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "<ANY>"
+
+
+def meant(value: Any) -> Any:
+    """What a test means by a name of the standard library's, or pytest's: what compares strictly in its place."""
+    thing, instead = _meant.get(id(value), (None, None))
+    if thing is not None:
+        return instead
+    is_method = _type(value) is types.BuiltinMethodType and _type(value.__self__) in (list, tuple, deque)
+    return _counting(value, value.__self__) if is_method and value.__name__ in ("count", "index") else value
+
+
+def _counting(method: Any, some: Any) -> Any:
+    def counted(value: Any, *bounds: Any) -> int:
+        if not (_tainted(value) or _tainted(some)):
+            return method(value, *bounds)  # type: ignore[no-any-return]
+        among = range(_len(some))[slice(*(*bounds, None)[:2])]
+        found = [at for at in among if _alike(some[at], value, _DEEPEST)]
+        if method.__name__ == "count":
+            return _len(found)
+        if not found:
+            raise ValueError(f"{_type(value).__name__} object is not in it")
+        return found[0]
+
+    return counted
 
 
 def own(cls: Any) -> Any:
@@ -96,7 +177,7 @@ def truth(value: Any) -> bool:
     cls = _type(value)
     if cls is _bool:
         return value  # type: ignore[no-any-return]
-    if _foreign(cls) and not _may(cls) and _answers(cls, "__bool__", "__len__") is not False:
+    if _foreign(cls) and not _may(cls) and _answers(cls, "__bool__", "__len__") is True:
         raise OpaqueValue(f"got an object of the solution's class {cls.__name__} where true or false is meant")
     return _bool(value)
 
@@ -143,23 +224,7 @@ def _is_kind(cls: type, kind: type) -> bool:
 
 def _foreign(cls: type) -> bool:
     """The class is the solution's."""
-    if not _flags(cls) & _HEAP_TYPE or id(cls) in _ours:
-        return False
-    if _of_trusted_module(cls):
-        _ours[id(cls)] = cls
-        return False
-    return True
-
-
-def _of_trusted_module(cls: type) -> bool:
-    module = sys.modules.get(str(_attributes(cls).get("__module__")))
-    origin: Any = getattr(getattr(module, "__spec__", None), "origin", None)
-    if not _isinstance(origin, str) or not (origin in ("built-in", "frozen") or origin.startswith(_trusted_folders)):
-        return False
-    found: Any = module
-    for name in cls.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is cls
+    return _bool(_flags(cls) & _HEAP_TYPE) and id(cls) not in _ours
 
 
 def _may(cls: type) -> bool:
@@ -184,8 +249,14 @@ def _any_answer(cls: type, names: Iterable[str]) -> bool:
 
 
 def _tainted(value: Any) -> bool:
-    """It, or something in it, is of a class that says itself what it is equal to."""
-    return _holds(value, lambda cls: _answers(cls, "__eq__", "__ne__") is True or _set_like(cls))
+    """It, or something in it, says itself what it is equal to."""
+    return _holds(value, _says_itself)
+
+
+def _says_itself(cls: type) -> bool:
+    if builtins.any(kind is base for base in _mro(cls) for kind in _alike_to_all):
+        return True
+    return _answers(cls, "__eq__", "__ne__") is True or _set_like(cls)
 
 
 def _set_like(cls: type) -> bool:
@@ -194,25 +265,27 @@ def _set_like(cls: type) -> bool:
 
 
 def _unmeasurable(cls: type) -> bool:
-    """A class of the solution's that may say itself how far it, or what it gives for its elements, is from a number."""
+    """Of a class of the solution's that may say itself how far it, or one of its elements, is from a number."""
     if not _foreign(cls):
         return False
     return _any_answer(cls, _MEASURED) or not builtins.any(base in _PLAIN for base in _mro(cls))
 
 
 def _approximate(value: Any) -> bool:
-    return _type(value).__module__ in ("_pytest.approx", "_pytest.python_api")
+    return id(value) in _own_values
 
 
 def _holds(value: Any, test: Callable[[type], bool]) -> bool:
-    """Whether it, or something in it, is of such a class, that is not ``comparable``."""
-    waiting, seen = [value], set[int]()
+    """Whether it, or something in it, is of such a class, that is not ``comparable``, and was not made by the tests."""
+    waiting, seen, found = [value], set[int](), dict[int, bool]()
     while waiting and _len(seen) < _MOST:
         one = waiting.pop()
         cls = _type(one)
-        if id(one) in seen:
+        if id(cls) in _ATOMS or id(one) in seen:
             continue
-        if test(cls) and not _may(cls):
+        if id(cls) not in found:
+            found[id(cls)] = test(cls) and not _may(cls)
+        if found[id(cls)] and id(one) not in _own_values:
             return True
         parts = _parts(one, cls)
         if parts is not None:
@@ -222,13 +295,35 @@ def _holds(value: Any, test: Callable[[type], bool]) -> bool:
 
 
 def _parts(value: Any, cls: type) -> list[Any] | None:
-    """What is in a container of Python's own, whatever its class says of itself."""
-    for base in _mro(cls):
-        if base in (list, tuple, set, frozenset, deque):
-            return builtins.list(base.__iter__(value))
-        if base is dict:
-            return [part for item in dict.items(value) for part in item]
-    return None
+    """What is in a container of Python's own, whatever its class says, or in the fields of what is not the solution's.
+
+    None: it is neither.
+    """
+    base = _container(cls)
+    if base is dict:
+        return [part for item in dict.items(value) for part in item]
+    if base is not None:
+        return builtins.list(base.__iter__(value))
+    if cls is types.MappingProxyType or cls in _VIEWS:
+        return [dict(value)] if cls is types.MappingProxyType else builtins.list(value)
+    fields = _fields(value, cls)
+    return None if fields is None else builtins.list(fields.values())
+
+
+def _container(cls: type) -> Any:
+    return next((base for base in _mro(cls) for kind in _CONTAINERS if base is kind), None)
+
+
+def _fields(value: Any, cls: type) -> dict[str, Any] | None:
+    """By which Python compares an object of a class that is not the solution's. None: not by its fields."""
+    if _foreign(cls):
+        return None
+    if builtins.any(base is kind for base in _mro(cls) for kind in _BY_ATTRIBUTES):
+        return dict(vars(value))
+    code = getattr(cls.__eq__, "__code__", None)
+    if not dataclasses.is_dataclass(cls) or code is None or code.co_filename != "<string>":
+        return None  # also where the tests themselves say how it compares
+    return {one.name: getattr(value, one.name) for one in dataclasses.fields(cls) if one.compare}
 
 
 # One comparison ---------------------------------------------------------------------------------------------------
@@ -252,28 +347,40 @@ def _one(name: str, a: Any, b: Any) -> Any:
 def _alike(a: Any, b: Any, depth: int) -> bool:
     if not (_tainted(a) or _tainted(b)):
         return _bool(a == b)
-    a, b = (builtins.frozenset(one) if _set_like(_type(one)) else one for one in (a, b))
+    a, b = (_as_plain(one) for one in (a, b))
     if _isinstance(a, _SETS) and _isinstance(b, _SETS) and _type(a) is not _type(b):
         a, b = builtins.frozenset(a), builtins.frozenset(b)
     cls = _type(a)
     if cls is not _type(b) or not depth:
         return False
-    if cls in (list, tuple, deque):
+    base = None if _foreign(cls) and _answers(cls, "__eq__") else _container(cls)
+    if base in (list, tuple, deque):
         return _len(a) == _len(b) and builtins.all(_alike(x, y, depth - 1) for x, y in zip(a, b, strict=True))
-    if cls is dict:
+    if base is dict:
         return a.keys() == b.keys() and builtins.all(_alike(value, b[key], depth - 1) for key, value in a.items())
-    if cls in (set, frozenset):
+    if base in _SETS:
         return _len(a) == _len(b) and builtins.all(builtins.any(_alike(x, y, depth - 1) for y in b) for x in a)
-    return _bool(a == b)  # two of one class of the solution's: theirs to say
+    fields = _fields(a, cls)
+    if fields is not None:
+        return _alike(fields, _fields(b, cls), depth - 1)
+    return _foreign(cls) and _bool(a == b)  # two of one class of the solution's: theirs to say
+
+
+def _as_plain(value: Any) -> Any:
+    cls = _type(value)
+    if _set_like(cls) or cls in _VIEWS:
+        return builtins.frozenset(value)
+    return dict(value) if cls is types.MappingProxyType else value
 
 
 def _ordered(name: str, a: Any, b: Any) -> Any:
+    answer = _RAW[name](a, b)  # first: that there is no order between them may be what the test is about
     for value in (a, b):
         cls = _type(value)
         own_order = _answers(cls, *_ORDER.values()) and not _may(cls)
         if (own_order or _tainted(value)) and _type(a) is not _type(b):
             raise OpaqueValue(f"got an object of the solution's class {cls.__name__}, expected plain data to order")
-    return _RAW[name](a, b)
+    return answer
 
 
 def _opaque(container: Any) -> bool:
@@ -291,21 +398,49 @@ def _within(value: Any, container: Any) -> bool:
 
 
 def patch_unittest() -> None:
-    """The assertions of ``unittest.TestCase`` compare so too."""
-    for name in ("assertEqual", "assertIn", "assertTrue", "assertFalse", "assertIsInstance"):
-        setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), _CHECKS[name]))
-    for name in ("assertAlmostEqual", "assertNotAlmostEqual"):
-        setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), _measurable))
-    for name in ("assertCountEqual", "assertLess", "assertGreater", "assertLessEqual",
-                 "assertGreaterEqual", "assertSequenceEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual",
-                 "assertSetEqual", "assertNotEqual", "assertNotIn", "assertRegex"):  # fmt: skip
-        setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), _plain))
+    """The assertions of ``unittest.TestCase``, and of its mocks, compare so too."""
+    from unittest import mock
+
+    for name, check in _CHECKS.items():
+        setattr(unittest.TestCase, name, _checked(getattr(unittest.TestCase, name), check))
+    call: Any = getattr(mock, "_Call")  # noqa: B009
+    raw = call.__eq__
+
+    def __eq__(self: Any, other: Any) -> Any:  # noqa: N807
+        same = raw(self, other)
+        if same is True and (_tainted(self) or _tainted(other)):
+            return builtins.all(_alike(*parts, _DEEPEST) for parts in zip(_called(self), _called(other), strict=True))
+        return same
+
+    call.__eq__ = __eq__
+    comparer: Any = getattr(mock, "_AnyComparer")  # noqa: B009
+    comparer.__contains__ = lambda self, item: builtins.any(call(tuple(one)) == call(tuple(item)) for one in self)
+
+
+def _called(call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """With what, of any of the forms that a call of a mock has."""
+    parts = builtins.list(tuple.__iter__(call))
+    args = [part for part in parts if _type(part) is tuple]
+    named = [part for part in parts if _type(part) is dict]
+    return (args or [()])[0], (named or [{}])[0]
 
 
 def _plain(a: Any, b: Any) -> bool:
-    if (_tainted(a) or _tainted(b)) and _type(a) is not _type(b):
+    if (_tainted(a) or _tainted(b)) and not (_type(a) is _type(b) and _foreign(_type(a))):
         raise OpaqueValue(f"got {_type(a).__name__} and {_type(b).__name__}, expected plain data to compare")
     return True
+
+
+def _counted(a: Any, b: Any) -> bool:
+    if not (_tainted(a) or _tainted(b)):
+        return True
+    left = builtins.list(b)
+    for one in a:
+        at = next((at for at, other in enumerate(left) if _alike(one, other, _DEEPEST)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
 
 
 def _measurable(a: Any, b: Any) -> bool:
@@ -319,13 +454,27 @@ def _asked(a: Any, *_: Any) -> bool:
     return True
 
 
+def _equal(a: Any, b: Any) -> bool:
+    return not (_tainted(a) or _tainted(b)) or _alike(a, b, _DEEPEST)
+
+
+def _found(a: Any, b: Any) -> bool:
+    return not (_tainted(a) or _tainted(b) or _opaque(b)) or _within(a, b)
+
+
 _CHECKS: dict[str, Callable[..., bool]] = {
-    "assertEqual": lambda a, b: not (_tainted(a) or _tainted(b)) or _alike(a, b, _DEEPEST),
-    "assertIn": lambda a, b: not (_tainted(a) or _tainted(b) or _opaque(b)) or _within(a, b),
-    "assertTrue": _asked,
-    "assertFalse": _asked,
+    **dict.fromkeys(("assertEqual", "assertSequenceEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual",
+                     "assertSetEqual"), _equal),
+    **dict.fromkeys(("assertLess", "assertGreater", "assertLessEqual", "assertGreaterEqual", "assertRegex",
+                     "assertNotRegex", "assertMultiLineEqual"), _plain),
+    **dict.fromkeys(("assertAlmostEqual", "assertNotAlmostEqual"), _measurable),
+    **dict.fromkeys(("assertTrue", "assertFalse"), _asked),
+    "assertNotEqual": lambda a, b: not (_tainted(a) or _tainted(b)) or not _alike(a, b, _DEEPEST),
+    "assertIn": _found,
+    "assertNotIn": lambda a, b: not (_tainted(a) or _tainted(b) or _opaque(b)) or not _within(a, b),
+    "assertCountEqual": _counted,
     "assertIsInstance": lambda a, kind: not _isinstance(a, kind) or isinstance_of(a, kind),
-}
+}  # fmt: skip
 
 
 def _checked(assertion: Callable[..., Any], holds: Callable[..., bool]) -> Callable[..., Any]:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
 import importlib
 import io
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from hudsim.graders.crossing.errors import CannotCross, OpaqueValue
+from hudsim.graders.crossing.errors import CannotCross, OpaqueValue, SolutionGone
 from hudsim.graders.crossing.names import untouchable
 from hudsim.graders.crossing.tests_side import Crossing
 from tests.graders.crossing.pair import crossing
 
 SOLUTION = {
     "calc.py": """
-        import collections.abc, copy, gc, numbers, sys
+        import collections.abc, copy, dataclasses, gc, json, numbers, sys
 
         def ask(what, *operands):
             return next(one for one in gc.get_objects() if type(one).__name__ == "Peer").ask(what, *operands)
@@ -28,6 +33,24 @@ SOLUTION = {
         def made(value, *args): return type(value)(*args)
         def made_by_a_dunder(value, name, *args): return ask("dunder", type(value), name, args)
         def called(kind, *args): return kind(*args)
+        def by_another_way(way, archive, same):
+            if way == "fields":
+                return ask("fields", archive, ("open",))[0]
+            def mark(): pass
+            peer = next(one for one in gc.get_objects() if type(one).__name__ == "Peer")
+            peer.objects.mirrors.originals[id(mark)] = (archive if way == "object" else type(archive), "open")
+            return same(mark)
+        def asked(value, name, *args): return getattr(value, name)(*args)
+        def fetched(value, name): return getattr(value, name)
+        def by_field(value, name): return ask("fields", value, (name,))
+        def put(value, name, new): setattr(value, name, new)
+        def used(client):
+            found = client.get("url", timeout=5).json()
+            with client as opened: return found, opened.size
+        def as_dict(value): return dataclasses.asdict(value)
+        def field_names(value): return [field.name for field in dataclasses.fields(value)]
+        def state(value): return vars(value)
+        def dumped(values): return json.dumps(values, default=vars)
         def opened(archive, path): return archive.open(path)
         def by_method(value, name, *args): return ask("method", type(value), value, name, args, {})
         def named(value): return type(value).__name__, isinstance(value, type(value)), type(value).label
@@ -112,6 +135,131 @@ def test_a_class_that_a_test_hands_over_is_called_also_after_an_object_of_it(cal
     assert calc.called(Point, 4).x == 4
 
 
+@pytest.mark.parametrize("way", ["fields", "object", "class"])
+def test_no_other_way_than_get_leads_to_what_get_refuses(tmp_path: Path, way: str) -> None:
+    with tarfile.open(tmp_path / "made.tar", "w") as archive, crossing(tmp_path, SOLUTION) as made:
+        calc = importlib.import_module("calc")
+        with pytest.raises((CannotCross, AttributeError, SolutionGone)):
+            calc.by_another_way(way, archive, lambda found: found)
+        made.troubles()
+
+
+def test_an_archive_or_a_parser_opens_no_other_file_for_the_solution(calc: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("42")
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive, zipfile.ZipFile(io.BytesIO(), "w") as other:
+        for of, name in ((archive, "add"), (archive, "extractall"), (other, "write"), (ConfigParser(), "read")):
+            for way in (calc.asked, calc.by_method):
+                with pytest.raises(CannotCross):
+                    way(of, name, str(tmp_path / "secret"))
+        assert calc.asked(archive, "getnames") == []
+        calc.asked(other, "writestr", "a", "text")
+        assert calc.asked(other, "read", "a") == b"text"
+
+
+class Spy:
+    kind = "spy"
+    sent = None
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.line = mock.Mock()
+
+    def send(self, *args: Any) -> None:
+        self.calls.append(args)
+
+    def was_sent(self, *args: Any) -> bool:
+        return args in self.calls
+
+    @functools.cached_property
+    def last(self) -> Any:
+        return self.calls[-1]
+
+    @property
+    def count(self) -> int:
+        return len(self.calls)
+
+    @count.setter
+    def count(self, value: int) -> None:
+        del self.calls[value:]
+
+
+@pytest.mark.parametrize("name", ["was_sent", "last", "line"])
+def test_what_a_test_asks_its_own_spy_is_not_replaced(calc: Any, name: str) -> None:
+    spy = Spy()
+    with pytest.raises(CannotCross):
+        calc.put(spy, name, "yes")
+    assert not spy.was_sent("x")
+    calc.asked(spy, "send", 3)
+    assert spy.was_sent(3)
+
+
+def test_the_state_of_a_tests_object_is_set(made: Crossing, calc: Any) -> None:
+    spy = Spy()
+    for name, value in (("kind", "other"), ("sent", True), ("new", [1]), ("count", 0)):
+        calc.put(spy, name, value)
+        assert getattr(spy, name) == value
+    assert not made.troubles()
+
+
+MOCKS: list[Callable[[], Any]] = [
+    mock.Mock,
+    mock.MagicMock,
+    mock.AsyncMock,
+    lambda: mock.create_autospec(Spy, instance=True),
+    lambda: mock.create_autospec(len),
+    lambda: mock.create_autospec(lambda x: x),
+]
+
+
+@pytest.mark.parametrize("make", MOCKS)
+@pytest.mark.parametrize(
+    "word",
+    ["configure_mock", "assert_called_once_with", "reset_mock", "side_effect", "call_args", "called", "mock_calls"],
+)
+def test_a_mock_says_nothing_of_itself_to_the_solution(calc: Any, make: Callable[[], Any], word: str) -> None:
+    for way in (calc.fetched, calc.by_method, calc.by_field):
+        with pytest.raises((CannotCross, AttributeError)):
+            way(make(), word)
+    with pytest.raises(CannotCross):
+        calc.put(make(), word, None)
+
+
+def test_a_mock_is_called_and_has_children(made: Crossing, calc: Any) -> None:
+    client = mock.MagicMock()
+    client.get.return_value.json.return_value = {"a": 1}
+    client.__enter__.return_value.size = 3
+    assert calc.used(client) == ({"a": 1}, 3)
+    client.get.assert_called_once_with("url", timeout=5)
+    function = mock.create_autospec(lambda x: x, return_value=7)
+    assert calc.called(function, 2) == 7
+    function.assert_called_once_with(2)
+    assert not made.troubles()
+
+
+@dataclasses.dataclass
+class Item:
+    name: str
+    _seen: int = 0
+
+    def __post_init__(self) -> None:
+        self._more = 1
+
+
+def test_the_fields_of_a_tests_dataclass_and_its_public_state_are_given(made: Crossing, calc: Any) -> None:
+    assert calc.as_dict(Item("a")) == {"name": "a", "_seen": 0}
+    assert calc.field_names(Item("a")) == ["name", "_seen"]
+    assert calc.state(Item("a")) == {"name": "a", "_seen": 0}
+    assert calc.state(Point(3)) == {"x": 3}
+    assert calc.dumped([Point(3)]) == '[{"x": 3}]'
+    assert not made.troubles()
+    for other in (Item, io.StringIO(), mock.Mock(), len):
+        with pytest.raises(CannotCross):
+            calc.ask("get", other, "__dict__")
+    with pytest.raises(CannotCross):
+        calc.fetched(Item("a"), "_more")
+
+
 def test_no_class_of_the_standard_library_makes_objects_by_its_methods(calc: Any, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "made.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("a"), io.BytesIO())
@@ -148,7 +296,6 @@ def test_a_difference_from_plain_data_is_no_evidence(calc: Any, name: str) -> No
 
 def test_other_arithmetic_is_by_call(made: Crossing, calc: Any) -> None:
     assert (calc.Vector(3) - calc.Vector(1)).x == 2
-    assert (calc.Vector(3) - 1).x == 2
     assert (calc.Vector(3) * 2).x == 6
     assert calc.Half() + 1 == 1.5
     assert not made.troubles()
