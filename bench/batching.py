@@ -26,6 +26,7 @@ from rich.console import Console
 from hudsim.bench.shared.document import deliver, head, heading
 from hudsim.bench.shared.options import numbers, options
 from hudsim.bench.shared.pictures import COLOURS, legend, panels
+from hudsim.bench.shared.program import program
 from hudsim.bench.shared.progress import progress
 from hudsim.bench.shared.series import quantiles, series
 from hudsim.bench.shared.tables import print_table, table
@@ -256,4 +257,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program(main))

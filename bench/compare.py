@@ -24,7 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hudsim.bench.latency.system import PEERS
 from hudsim.bench.shared.document import packages, screen
+from hudsim.bench.shared.kept import Kept, KeptSeries
+from hudsim.bench.shared.options import factor
+from hudsim.bench.shared.program import program
 from hudsim.bench.shared.tables import print_table, table
 from hudsim.errors import UsageError
 
@@ -60,26 +64,34 @@ class Ratio:
         return {"name": self.name, "quantile": self.quantile, "judged": self.judged, "ratio": ratio, **rounded}
 
 
-def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Ratio]:
+def compare(before: Kept, after: Kept) -> list[Ratio]:
     """The medians of each series that both have, and the 99th percentiles where there are samples enough.
 
-    Raises :class:`~hudsim.errors.UsageError` for documents that have no series in common.
+    Raises :class:`~hudsim.errors.UsageError` for documents that have no series in common, or one whose unit or better
+    direction is not the same in both.
     """
-    olds, news = ({one["name"]: one for one in document.get("series", [])} for document in (before, after))
+    olds, news = ({one.name: one for one in document.series} for document in (before, after))
     names = [name for name in olds if name in news]
-    if before.get("bench") != after.get("bench") or not names:
-        said = " and ".join(f"{d.get('bench')!r} with {len(d.get('series', []))} series" for d in (before, after))
+    if before.bench != after.bench or not names:
+        said = " and ".join(f"{document.bench!r} with {len(document.series)} series" for document in (before, after))
         raise UsageError(f"got {said}, expected two documents of one benchmark with series in common")
     ratios = []
     for name in names:
         old, new = olds[name], news[name]
-        enough = min(sum(map(len, one["turns"])) for one in (old, new)) >= _FEWEST_P99
-        judged, higher = all(one.get("judged", True) for one in (old, new)), old["better"] == "higher"
+        _check_alike(old, new)
+        enough = min(old.samples, new.samples) >= _FEWEST_P99
+        judged, higher = old.judged and new.judged, old.better == "higher"
         ratios += [
-            ratio(name, old["turns"], new["turns"], quantile, higher=higher, judged=judged)
+            ratio(name, old.turns, new.turns, quantile, higher=higher, judged=judged)
             for quantile in ((0.5, 0.99) if enough else (0.5,))
         ]
     return ratios
+
+
+def _check_alike(old: KeptSeries, new: KeptSeries) -> None:
+    for what, one, other in (("better", old.better, new.better), ("unit", old.unit, new.unit)):
+        if one != other:
+            raise UsageError(f"{old.name}: got {what} {one!r} in A and {other!r} in B, expected the same in both")
 
 
 def ratio(
@@ -128,41 +140,35 @@ def _thinned(turn: list[float]) -> NDArray[np.float64]:
     return values if len(values) <= _POINTS else np.quantile(values, np.linspace(0, 1, _POINTS))
 
 
-def _load(file: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: expected a benchmark's JSON document ({error})") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{file}: got a {type(document).__name__}, expected a benchmark's JSON document")
-    return document
-
-
-def only(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def only(one: Kept, other: Kept) -> list[str]:
     """The names of the series that ``other`` lacks."""
-    there = {series["name"] for series in other.get("series", [])}
-    return [series["name"] for series in one.get("series", []) if series["name"] not in there]
+    there = {series.name for series in other.series}
+    return [series.name for series in one.series if series.name not in there]
 
 
-def unlike(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """In words, what makes the two hard to hold against each other: machines, versions, a quick run."""
-    found = [
-        f"{what} differs: {before[key]} and {after[key]}"
-        for key, what in (("machine", "the machine"), ("python", "Python"))
-        if before.get(key, "") != after.get(key, "") and key in before and key in after
-    ]
-    old, new = before.get("versions", {}), after.get("versions", {})
-    found += [f"{name} differs: {old[name]} and {new[name]}" for name in old if new.get(name, old[name]) != old[name]]
-    quick = [name for name, document in (("A", before), ("B", after)) if document.get("quick")]
+def unlike(before: Kept, after: Kept) -> list[str]:
+    """In words, what makes the two hard to hold against each other: machines, versions, the peers', a quick run."""
+    found = []
+    for what, old, new in (("the machine", before.machine, after.machine), ("Python", before.python, after.python)):
+        if None not in (old, new) and old != new:
+            found.append(f"{what} differs: {old} and {new}")
+    found += _differing(before.versions, after.versions)
+    for peer in PEERS:
+        found += [f"{peer}: {words}" for words in _differing(before.versions_of(peer), after.versions_of(peer))]
+    quick = [name for name, document in (("A", before), ("B", after)) if document.quick]
     return found + [f"{name} is of a quick run, whose numbers say little" for name in quick]
 
 
-def _told(file: Path, document: dict[str, Any]) -> dict[str, Any]:
+def _differing(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    return [f"{name} differs: {old[name]} and {new[name]}" for name in old if new.get(name, old[name]) != old[name]]
+
+
+def _told(file: Path, document: Kept) -> dict[str, Any]:
     """What it is, for people to know it by; ``samples``: of all series."""
-    about = ("hudsim", "machine", "load", "python", "versions")
-    known: dict[str, Any] = {key: document[key] for key in about if key in document}
-    samples = sum(len(turn) for one in document["series"] for turn in one["turns"])
-    return {"file": str(file), **known, "samples": samples, "quick": document.get("quick", False)}
+    about = {"hudsim", "machine", "load", "python", "versions"}
+    known = document.model_dump(include=about, exclude_unset=True, exclude_none=True)
+    samples = sum(series.samples for series in document.series)
+    return {"file": str(file), **known, "samples": samples, "quick": document.quick}
 
 
 def _line(told: dict[str, Any]) -> str:
@@ -191,10 +197,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("before", type=Path, metavar="A.json")
     parser.add_argument("after", type=Path, metavar="B.json")
-    parser.add_argument("--fail-over", type=float, default=1.2, metavar="RATIO", help="(default: 1.2)")
+    parser.add_argument("--fail-over", type=factor, default=1.2, metavar="RATIO", help="(default: 1.2)")
     parser.add_argument("--json", action="store_true", help="print one JSON document, no table")
     asked = parser.parse_args(arguments)
-    before, after = _load(asked.before), _load(asked.after)
+    before, after = Kept.load_from(asked.before), Kept.load_from(asked.after)
     ratios, warnings = compare(before, after), unlike(before, after)
     told = {"A": _told(asked.before, before), "B": _told(asked.after, after)}
     alone = {"A": only(before, after), "B": only(after, before)}
@@ -214,4 +220,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program(main))

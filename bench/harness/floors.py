@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sqlite3
-import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -17,6 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from hudsim.agents.noop import Noop
+from hudsim.bench.shared.tell import tell
 from hudsim.eval import Run
 from hudsim.eval.schema import open_writer
 
@@ -51,7 +52,7 @@ class Floors:
     @classmethod
     async def start(cls, stack: AsyncExitStack, sample: Run, folder: Path) -> Self:
         """Bring the servers up, and a database in ``folder``; they last as long as ``stack``."""
-        ports = {"local": await _server(stack), "subprocess": stack.enter_context(_server_process())}
+        ports = {"local": await _server(stack), "subprocess": await stack.enter_async_context(_server_process())}
         row = json.dumps([sample.to_row(), sample.trace.to_json()])
         return cls(sample, ports, stack.enter_context(_database(folder)), row)
 
@@ -81,7 +82,7 @@ class Floors:
 async def serve_floor() -> None:
     """The bare server as a process: its port on stdout, until stdin ends."""
     async with AsyncExitStack() as stack:
-        print(await _server(stack), flush=True)
+        tell(str(await _server(stack)), sys.stdout)
         await asyncio.to_thread(sys.stdin.read)
 
 
@@ -99,18 +100,18 @@ async def _server(stack: AsyncExitStack) -> int:
     return int(next(iter(server.sockets)).getsockname()[1])
 
 
-@contextmanager
-def _server_process() -> Iterator[int]:
-    command = [sys.executable, "-m", "hudsim.bench.harness", "--floor"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield int(process.stdout.readline())
-        finally:
-            process.stdin.close()
-            process.wait(5)
+@asynccontextmanager
+async def _server_process() -> AsyncIterator[int]:
+    command = (sys.executable, "-m", "hudsim.bench.harness", "--floor")
+    pipe = asyncio.subprocess.PIPE  # its stdin ends with this process, however that ends
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
+    assert process.stdout is not None
+    try:
+        yield int(await process.stdout.readline())
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # it may still be at its imports, and has nothing to clean up
+            process.kill()
+        await process.wait()
 
 
 @contextmanager

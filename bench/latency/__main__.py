@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 from hudsim.bench.latency import main
+from hudsim.bench.shared.program import program
 
 __all__: list[str] = []
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program(main))

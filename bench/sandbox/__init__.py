@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from hudsim.bench.sandbox.command import main
+from hudsim.bench.shared.start import start
 
 __all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; 1 if something failed or was left behind."""
+    return start("hudsim.bench.sandbox.command", arguments)

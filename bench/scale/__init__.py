@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from hudsim.bench.scale.command import main
+from hudsim.bench.shared.start import start
 
 __all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    return start("hudsim.bench.scale.command", arguments)

@@ -18,6 +18,7 @@ import numpy as np
 
 from hudsim.bench.scale.worlds import RATE_HZ, world_of
 from hudsim.bench.shared.fed import fed
+from hudsim.bench.shared.tell import tell
 from hudsim.loop import run
 from hudsim.robot.cadence import Cadence
 from hudsim.robot.client import RobotClient
@@ -29,7 +30,9 @@ _START_S = 0.5  # ticks that are not looked at: the slots start one after anothe
 
 
 async def _main() -> None:
-    order = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    if not (line := await asyncio.to_thread(sys.stdin.readline)):
+        return
+    order = json.loads(line)
     spec, slots = world_of(order["world"]), order["slots"]
     async with AsyncExitStack() as stack:
         endpoint = RobotEndpoint.spawn(spec, mode=order["mode"], rate_hz=RATE_HZ, num_envs=slots)
@@ -76,7 +79,7 @@ def _account(records: list[dict[str, Any]], skipped: int) -> dict[str, Any]:
 
 
 def _say(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer), file=_ANSWERS, flush=True)
+    tell(json.dumps(answer), _ANSWERS)
 
 
 if __name__ == "__main__":

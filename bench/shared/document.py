@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from hudsim import __version__
+from hudsim.errors import HudsimError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,26 +68,37 @@ def deliver(
     show: Callable[[dict[str, Any], Console], None],
     draw: Draw | None = None,
 ) -> None:
-    """Print the document as ``--json`` asks, and keep it in the folder of ``--out`` with its picture.
+    """Keep the document in the folder of ``--out`` with its picture, and print it as ``--json`` asks.
 
     That of a ``--quick`` run says so (``"quick": true``). Without matplotlib there is no picture, and stderr says so.
+    Raises :class:`~hudsim.errors.HudsimError` for what could not be written; it has been printed all the same.
     """
     if options.quick:
         document["quick"] = True
     words = json.dumps(document, indent=None if "series" in document else 1)
-    if options.json:
-        print(words)
-    else:
-        console = screen()
-        console.print(heading(document), markup=False)
-        console.print(f"hudsim {document['hudsim']}, {packages(document['versions'])}", markup=False)
-        show(document, console)
-    if options.out is None:
-        return
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{document['bench']}.json").write_text(words + "\n")
-    if draw is not None:
-        _picture(document, draw, options.out / f"{document['bench']}.png")
+    try:  # kept first: whoever was to read what is printed may have hung up
+        if options.out is not None:
+            _keep(document, words, options.out, draw)
+    finally:
+        if options.json:
+            print(words)
+        else:
+            console = screen()
+            console.print(heading(document), markup=False)
+            console.print(f"hudsim {document['hudsim']}, {packages(document['versions'])}", markup=False)
+            show(document, console)
+
+
+def _keep(document: dict[str, Any], words: str, folder: Path, draw: Draw | None) -> None:
+    file = folder / f"{document['bench']}.json"
+    try:
+        file.write_text(words + "\n")
+        if draw is not None:
+            _picture(document, draw, file := file.with_suffix(".png"))
+    except OSError as error:
+        raise HudsimError(
+            f"{file} could not be written whole ({error.strerror or error}); what was measured is printed"
+        ) from None
 
 
 def _picture(document: dict[str, Any], draw: Draw, file: Path) -> None:

@@ -142,7 +142,10 @@ def main() -> None:
     os.dup2(2, 1)
 
     def say(answer: dict[str, Any]) -> None:
-        print(json.dumps(answer), file=answers, flush=True)
+        try:
+            print(json.dumps(answer), file=answers, flush=True)
+        except BrokenPipeError:  # whoever asks has ended; so has stdin, which the loop will see
+            os.dup2(os.open(os.devnull, os.O_WRONLY), answers.fileno())
 
     if not (line := sys.stdin.readline()):
         return
