@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 __all__ = ["main"]
@@ -9,6 +10,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """The command from its very beginning: an interrupt may come while it is still being imported."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from hudsim.cli.main import app
 

@@ -98,11 +98,13 @@ def _handle(
     on_loop: Callable[[int], None],
     at_once: Callable[[int, Any], None],
 ) -> Callable[[], Any]:
+    before = signal.getsignal(number)
     loop.add_signal_handler(number, on_loop, number)
     signal.signal(number, at_once)  # the loop is woken by the interpreter's descriptor, whatever the handler is
 
     def undo() -> None:
         loop.remove_signal_handler(number)
+        signal.signal(number, before)
 
     return undo
 
