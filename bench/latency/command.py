@@ -70,6 +70,10 @@ def show(document: dict[str, Any], console: Console) -> None:
         costs.add_section()
     print_table(console, times)
     print_table(console, costs)
+    absent = [name for name in PEERS if name not in {row["system"] for row in document["rows"]}]
+    if absent:
+        how = " ".join(f"--peer {name}=PYTHON" for name in absent)
+        console.print(f"not measured: {', '.join(absent)} ({how}, where it is installed)", highlight=False)
 
 
 def _peer(words: str) -> System:

@@ -46,7 +46,10 @@ def init(
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UsageError(f"{folder} is there already; expected a new or empty folder")
     made = [_write(folder / place, text, folder) for place, text in _files(template)]
-    tell(f"made {folder} with {', '.join(map(str, sorted(made)))}\n\nNext:\n")
+    tell(f"made {folder}:\n")
+    for path in sorted(made):
+        tell(f"  {path}")
+    tell("\nNext:\n")
     for command in (f"cd {shlex.quote(str(folder))}", *_NEXT):
         tell(f"  {command}")
 

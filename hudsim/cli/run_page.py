@@ -68,8 +68,8 @@ def _facts(run: Run, agent: str | None) -> Iterator[tuple[str, str]]:
         yield "grade", plain(_cut(run.grade.content))
     if run.grade is not None and (info := {k: v for k, v in run.grade.info.items() if k not in _OWN}):
         yield "info", plain(_cut(arguments(info)))
-    for words in [] if run.grade is None else trust_words(run.grade.subscores or ()):
-        yield "[dim]not stopped[/]", f"[dim]a solution that {plain(words)}[/]"
+    if run.grade is not None and (ways := trust_words(run.grade.subscores or ())):
+        yield "not stopped", f"[dim]{len(ways)} ways to cheat, see docs/coding.md or --json[/]"
     for words in [] if run.grade is None else run.grade.problems():
         yield "[yellow]beware[/]", f"[yellow]{plain(words)}[/]"
 

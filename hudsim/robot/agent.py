@@ -130,7 +130,7 @@ class RobotAgent:
         ends the episode, :class:`~hudsim.errors.LinkLost` if it is gone, :class:`~hudsim.errors.PolicyFailed` if the
         policy raises (the world is told first).
         """
-        async with _told(robot):
+        async with world_told(robot):
             self.chunks.reset()
             self.adapter.reset()
             driver = Driver(
@@ -154,7 +154,7 @@ class RobotAgent:
         player, began_s = self.fork(), run.trace.now_s()
         async with await RobotClient.connect(await run.reach(name), token=find_token(run, name)) as robot:
             try:
-                async with _told(robot):
+                async with world_told(robot):
                     with policys_own():
                         player.bind(robot.contract, robot.params)
                 with policys_own():
@@ -186,7 +186,7 @@ def _interpolated(chunks: ChunkStrategy, policy_rate_hz: float, contract: Contra
 
 
 @contextlib.asynccontextmanager
-async def _told(robot: RobotClient) -> AsyncIterator[None]:
+async def world_told(robot: RobotClient) -> AsyncIterator[None]:
     """Whatever goes wrong in here, the world hears of it. What it said itself it knows: a word more does no harm."""
     try:
         yield

@@ -13,9 +13,10 @@ from typing import Any
 
 from hudsim.bridge import Episode
 from hudsim.errors import HudsimError, SimFailed, SimHung, UsageError
-from hudsim.robot.agent import RobotAgent
+from hudsim.robot.agent import RobotAgent, world_told
 from hudsim.robot.cadence import Cadence
 from hudsim.robot.client import RobotClient
+from hudsim.robot.driver import policys_own
 from hudsim.robot.ending import CANCELLED, End
 from hudsim.robot.endpoint import RobotEndpoint
 from hudsim.robot.play import lost_record
@@ -252,7 +253,9 @@ class _Episode:
             async with await RobotClient.connect(capability, token=episode.token, shared_memory=shared_memory) as robot:
                 report.transport = robot.transport
                 self._recorder = self._new_recorder(robot, report)
-                self._agent.bind(robot.contract, robot.params)
+                async with world_told(robot):
+                    with policys_own():
+                        self._agent.bind(robot.contract, robot.params)
                 rollout = await self._agent.play(robot, max_steps=self._options.max_steps, on_step=self._step)
             report.cadence.merge(rollout.cadence)
             seam = None if rollout.seam != rollout.seam else rollout.seam

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hudsim.errors import UnknownName
+from hudsim.errors import ContractError, UnknownName
+from hudsim.robot.adapter import Adapter
 from hudsim.robot.agent import RobotAgent
 from hudsim.robot.bridge import Array
 from hudsim.robot.endpoint import RobotEndpoint
@@ -77,6 +78,31 @@ async def test_a_run_goes_on_after_its_simulator_died() -> None:
     assert [e.record["end"] for e in report.episodes] == ["aborted(sim_failed)"] * 2
     assert [e.record["seed"] for e in report.episodes] == [0, 1]
     assert all("exit code 11" in e.record["message"] for e in report.episodes)
+
+
+class Refuses(Model):
+    def bind(self, contract: Any, params: Any) -> None:
+        raise ValueError("not this one")
+
+    def infer(self, batch: Any) -> Array:
+        raise NotImplementedError
+
+
+class Wants(Adapter):
+    def bind(self, contract: Any, params: Any) -> None:
+        raise ContractError("observation/joints", got="nothing of the sort", expected="seven joints")
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"), [(RobotAgent(Refuses()), "not this one"), (RobotAgent(Wave(), Wants()), "seven joints")]
+)
+@on_loop
+async def test_a_policy_that_does_not_fit_the_world_has_failed(agent: RobotAgent, said: str) -> None:
+    async with inline(max_ticks=3) as world:
+        report = await run_episodes(world, agent, RunOptions(episodes=2), world="w", policy="p")
+    assert [episode.record["end"] for episode in report.episodes] == ["aborted(policy_failed)"] * 2
+    assert all(said in str(episode.error) for episode in report.episodes)
+    assert report.failed
 
 
 @on_loop
