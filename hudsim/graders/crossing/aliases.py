@@ -84,14 +84,17 @@ class Aliases:
                 self._numbers.pop(id(box), None)
             else:
                 self._known[number] = (box, place, contents)
-        return tuple(self._unsaid), tuple(changes)
+        unsaid, self._unsaid = tuple(self._unsaid), []  # what is asked while they are told must not tell them first
+        return unsaid, tuple(changes)
 
-    def told(self) -> None:
-        """The other side was told the last news."""
-        self._unsaid.clear()
+    def held(self, number: int) -> Sequence[Any]:
+        """What is in that container now."""
+        known = self._known.get(number)
+        return () if known is None else BOXES[known[1]].contents(known[0])
 
-    def untold(self, changes: Sequence[Change]) -> None:
-        """The last news could not be told."""
+    def untold(self, dropped: Sequence[int], changes: Sequence[Change]) -> None:
+        """These news could not be told."""
+        self._unsaid += dropped
         for number, _ in changes:
             if (known := self._known.get(number)) is not None:
                 self._known[number] = (known[0], known[1], [_UNTOLD])

@@ -36,7 +36,8 @@ import keyword
 from typing import Any
 
 __all__ = [
-    "BY_CALL", "COMPARISONS", "DIFFERENCES", "GETTABLE", "OF_DESCRIPTORS", "OF_SETS", "RATIOS", "VERDICTS", "sound",
+    "BY_CALL", "COMPARISONS", "DIFFERENCES", "GETTABLE", "OF_DESCRIPTORS", "OF_SETS", "OWN", "RATIOS", "VERDICTS",
+    "sound",
 ]  # fmt: skip
 
 _ARITHMETIC = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
@@ -127,6 +128,10 @@ GETTABLE = frozenset(
 """The attributes of this form that can be asked for."""
 
 
+OWN = frozenset({"_asker", "_mirrored", "_ours", "_trusted"})
+"""What a mirror has for itself."""
+
+
 def sound(name: Any) -> bool:
     """Whether the mirror of a class may have an attribute of this name because the other side says so."""
     return (
@@ -134,5 +139,5 @@ def sound(name: Any) -> bool:
         and name.isidentifier()
         and not keyword.iskeyword(name)
         and not (name.startswith("_") and name.endswith("_"))
-        and name not in {"_asker", "_mirrored", "_ours", "_trusted"}
+        and name not in OWN
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from hudsim.graders.crossing.codec import GarbledError
 from hudsim.graders.crossing.describe import DATA_OF_ENUMS
-from hudsim.graders.crossing.dunders import BY_CALL, OF_DESCRIPTORS, VERDICTS, sound
+from hudsim.graders.crossing.dunders import BY_CALL, OF_DESCRIPTORS, OWN, VERDICTS, sound
 from hudsim.graders.crossing.forwarders import WATCHED, Asker, by_call, opaque, watched
 
 __all__ = ["Enums"]
@@ -61,7 +61,7 @@ class Enums:
         if "_missing_" in description["others"] and not any(issubclass(base, enum.Flag) for base in bases):
             namespace["_missing_"] = classmethod(lambda cls, value: asker.ask("call", cls, (value,), {}))
         for word, value in members.items():
-            if not sound(word) or word in namespace:
+            if not _can_be_a_member(word) or word in namespace:
                 raise GarbledError("got a member of an enum with a name that none can have")
             namespace[word] = enum.member(value)  # a function too
         made = self._type(name, bases, namespace)
@@ -91,6 +91,11 @@ def _type_of_enums(asker: Asker) -> type[enum.EnumType]:
             return asker.ask("get", cls, name)
 
     return MirrorEnum
+
+
+def _can_be_a_member(name: Any) -> bool:
+    """Whether the name does nothing; it need be no identifier: Enum("Sign", [("+", 1)])."""
+    return type(name) is str and (name == "_" or name[:1] != "_" or name[-1:] != "_") and name not in OWN
 
 
 def _or_itself(answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -14,6 +14,8 @@ __all__ = ["WATCHED", "Asker", "Attribute", "by_call", "by_elements", "by_fields
 
 
 _NUMBERS = ("__float__", "__int__", "__index__", "__complex__", "__round__")
+_ELEMENTS = ("__iter__", "__getitem__", "__len__", "__contains__")
+_OF_BOTH = frozenset({"__and__", "__rand__", "__iand__", "__or__", "__ror__", "__ior__"})
 _IN_WORDS = {
     "difference": "__sub__",
     "symmetric_difference": "__xor__",
@@ -172,15 +174,24 @@ def _told(asker: Asker, name: str, self: Any, answer: Any) -> Any:
     """The answer to an operator of plain data; refused if it says how that compares."""
     if answer is NotImplemented:
         return answer
-    if name in DIFFERENCES or not (_thing(answer) if _of_there(answer) else isinstance(answer, (str, bytes, Mapping))):
+    if name in DIFFERENCES or not (
+        _thing(name, answer) if _of_there(answer) else isinstance(answer, (str, bytes, Mapping))
+    ):
         raise asker.refuse("opaque", f"{name} of a {type(self).__qualname__} of the solution and plain data")
     return answer
 
 
-def _thing(answer: Any) -> bool:
-    """Whether this object of the other side is neither a number nor a set or tuple."""
-    a_number = any(getattr(type(answer), one, None) is not None for one in _NUMBERS)
-    return not a_number and not isinstance(answer, (AbstractSet, tuple))
+def _thing(name: str, answer: Any) -> bool:
+    """Whether this object of the other side is neither a number nor a set or tuple, nor for ``&`` and ``|`` anything
+    else with elements but a mapping: those could be the ones that were asked for.
+    """
+    words = _NUMBERS if name not in _OF_BOTH or isinstance(answer, Mapping) else (*_NUMBERS, *_ELEMENTS)
+    return not _has(answer, words) and not isinstance(answer, (AbstractSet, tuple))
+
+
+def _has(value: Any, names: Iterable[str]) -> bool:
+    """Whether its class has one of these methods: itself, not by the class of classes."""
+    return any(vars(base).get(name) is not None for base in type(value).__mro__ for name in names)
 
 
 def _whole(asker: Asker, name: str, self: Any, parts: Any) -> Any:
@@ -195,6 +206,8 @@ def watched(self: Any, name: str, asker: Asker) -> Any:
     theirs = asker.ask("get", self, name)
     if name in _PARTS:
         return _whole(asker, name, self, (theirs,))[0] if isinstance(self, numbers.Number) else theirs
+    if name != _RATIO and not _has(self, _ELEMENTS):
+        return theirs  # of an interval, or a clock: no set is compared by it
 
     def word(*others: Any) -> Any:
         if name == _RATIO:

@@ -13,7 +13,7 @@ from hudsim.graders.crossing.errors import CannotCross, CrossingError, OpaqueVal
 from hudsim.graders.crossing.link import Link
 from hudsim.graders.crossing.objects import Objects
 from hudsim.graders.crossing.objects import Side as ObjectsSide
-from hudsim.graders.crossing.permits import Given
+from hudsim.graders.crossing.permits import Given, replaces
 
 __all__ = ["Interrupted", "Peer", "Side"]
 
@@ -238,9 +238,8 @@ class Peer:
             encoder.keep.append(news)
             encoder.value(news if any(news) else None)
         except CannotCross:
-            self._aliases.untold(changes)
+            self._aliases.untold(dropped, changes)
             raise
-        self._aliases.told()
 
     def _read(self, data: bytes) -> tuple[int, Any]:
         decoder = Decoder(data[1:], self.objects.read, self._aliases.box)
@@ -276,6 +275,8 @@ class Peer:
         try:
             dropped, changes, returned, troubles, said = news
             for number, contents in changes:
+                if self._side.lends and replaces(self._aliases.held(number), contents):
+                    self.refuse("private", "the solution replaced a mock in a container of the tests")
                 self._aliases.change(number, contents)
             for number in dropped:
                 self._aliases.drop(number)

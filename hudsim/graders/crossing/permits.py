@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from hudsim.graders.crossing.dunders import BY_CALL, OF_DESCRIPTORS, VERDICTS
 from hudsim.graders.crossing.names import untouchable
 from hudsim.graders.crossing.operations import OPERATIONS
+from hudsim.graders.crossing.values import PLAIN
 
-__all__ = ["OPERATIONS_FOR_THE_SOLUTION", "Given", "public", "raw", "refusal"]
+__all__ = ["OPERATIONS_FOR_THE_SOLUTION", "Given", "public", "raw", "refusal", "replaces"]
 
 _SHOWN = frozenset(
     {"__annotations__", "__doc__", "__match_args__", "__module__", "__name__", "__qualname__", "__wrapped__"}
@@ -122,6 +123,13 @@ def _fields(given: Given, value: Any, names: Iterable[Any]) -> str | None:
 
 def _look(given: Given, value: Any) -> None:
     return None
+
+
+def replaces(before: Iterable[Any], after: Iterable[Any]) -> bool:
+    """Whether a mock is gone from a container, and what a test could ask in its place has come."""
+    before, after = list(before), list(after)
+    gone = any(_mocks(one) and not any(one is other for other in after) for one in before)
+    return gone and any(type(one) not in PLAIN and not any(one is other for other in before) for one in after)
 
 
 _CHECKS: dict[str, Callable[..., str | None]] = {
