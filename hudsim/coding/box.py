@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,10 +16,11 @@ from hudsim.coding.place import Place
 from hudsim.coding.process import Completed
 from hudsim.coding.sandbox import Sandbox
 from hudsim.coding.scope import Scope
+from hudsim.coding.steps import to_its_end
 from hudsim.coding.tree import own_tree, remove_tree
 from hudsim.coding.uids import Uid
 from hudsim.coding.watchdog import Watchdog
-from hudsim.errors import SandboxBroken, SandboxError
+from hudsim.errors import SandboxBroken, SandboxError, WorkspaceError
 
 __all__ = ["Box", "environment_of"]
 
@@ -109,12 +109,17 @@ class Box(Scope):
         cwd: str | None = None,
         timeout_s: float | None = None,
     ) -> Completed:
-        """As :meth:`hudsim.coding.Sandbox.run`; :attr:`~hudsim.errors.SandboxBroken.data` has our ``evidence``."""
+        """As :meth:`hudsim.coding.Sandbox.run`; :attr:`~hudsim.errors.SandboxBroken.data` has our ``evidence``.
+
+        No agent works here, so that a program or folder that is not there is :class:`~hudsim.errors.SandboxError` too.
+        """
         try:
             return await (await self.sandbox()).run(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
         except SandboxBroken as error:
             error.data["evidence"] = self.evidence()
             raise
+        except WorkspaceError as error:
+            raise SandboxError(f"the sandbox beside the workspace: {error.message}") from error
 
     async def end_all(self) -> None:
         """Kill all that runs in it."""
@@ -148,7 +153,7 @@ class Box(Scope):
             await dog.stop()
         if self._sandbox is not None:
             await self._sandbox.stop()
-        await asyncio.to_thread(self._free)
+        await to_its_end(self._free)
 
     def _made(self) -> Sandbox:
         found = Controllers.found() if self.plan.isolated else Controllers(None, {})
@@ -170,11 +175,13 @@ class Box(Scope):
 
     def _free(self) -> None:
         group, self._group = self._group, None
-        if group is not None:
-            group.remove()
-        remove_tree(self.folder)
-        if self.uid is not None and not self._brought_uid:
-            self.uid.free()
+        try:
+            if group is not None:
+                group.remove()
+            remove_tree(self.folder)
+        finally:
+            if self.uid is not None and not self._brought_uid:
+                self.uid.free()
 
 
 def environment_of(home: str, user: str, *, isolated: bool = True) -> dict[str, str]:

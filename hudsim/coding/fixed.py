@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import hashlib
 import os
@@ -11,6 +10,7 @@ from typing import Self
 
 from hudsim.coding.place import ROOT_LOCK, Place, changing, state_folder
 from hudsim.coding.snapshot import Snapshot
+from hudsim.coding.steps import to_its_end
 from hudsim.coding.tree import own_tree, remove_tree
 from hudsim.coding.uids import Uid
 from hudsim.errors import SandboxError, UsageError
@@ -37,9 +37,9 @@ class FixedRoot:
 
         Raises :class:`~hudsim.errors.UsageError` if another workspace has it, or not all of it can be copied.
         """
-        fixed = cls(root, await asyncio.to_thread(_Lock, root), isolated=isolated)
+        fixed = cls(root, await to_its_end(_Lock, root), isolated=isolated)
         try:
-            await asyncio.to_thread(fixed._begin)
+            await to_its_end(fixed._begin)
         except BaseException as error:
             await fixed.free()
             if isinstance(error, OSError):
@@ -62,14 +62,14 @@ class FixedRoot:
             if snapshot is not None:
                 await self._restored(snapshot, None)
         finally:
-            await asyncio.to_thread(remove_tree, self._folder)
-            await asyncio.to_thread(self._lock.free)
+            await to_its_end(remove_tree, self._folder)
+            await to_its_end(self._lock.free)
             if self.uid is not None:
                 self.uid.free()
 
     async def _restored(self, snapshot: Snapshot, owner: int | None) -> None:
         try:
-            await asyncio.to_thread(snapshot.restore, owner=owner)
+            await to_its_end(snapshot.restore, owner=owner)
         except OSError as error:
             raise SandboxError(f"workspace: {self.root} cannot be brought back to what it was: {error}") from error
 

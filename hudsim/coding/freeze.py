@@ -150,7 +150,7 @@ def _is_tools(parent: int, name: str) -> bool:
 
 
 _DEEPEST = 64
-_ITS_OWN = frozenset({errno.EPERM, errno.ENAMETOOLONG, errno.ENXIO})
+_ITS_OWN = frozenset({errno.EPERM, errno.ENAMETOOLONG})
 """What a file brings about by how it is, and where, beside what is gone."""
 _MOST_SKIPPED = 1000
 

@@ -20,6 +20,7 @@ _TMP = ("tmp", "var/tmp", "dev/shm")
 _NAME_BYTES = 1024
 """Of the kernel's memory, what a file takes that is empty."""
 _FRESH_S = 0.125
+_MOST_LOOKED, _ENDLESS = 200_000, 1 << 62
 _PIDFD_GETFD = 438
 
 
@@ -40,13 +41,15 @@ class Held:
         """By these processes, of files that belong to ``uid``; ``first`` is the sandbox's first process.
 
         What is mapped and has no descriptor any more is seen by root alone, what is on its way through a socket by
-        nobody, and what a thread of a process that lets nobody look has for itself by root alone. Blocks: for a second,
-        if all descriptors that there may be are open.
+        nobody, and what a thread of a process that lets nobody look has for itself by root alone. More than 200,000
+        descriptors and mappings count as endless. Blocks: for a second or two, if there are as many.
         """
         disk: dict[tuple[int, int], int] = {}
         memory: dict[int, int] = {}
         counted = _devices(first)
-        for about in (about for pid in pids for about in _held(pid)):
+        for number, about in enumerate(about for pid in pids for about in _held(pid)):
+            if number > _MOST_LOOKED:
+                return cls((_ENDLESS, _ENDLESS), _ENDLESS)
             if about.st_nlink or about.st_uid != uid or about.st_dev in counted:
                 continue
             if about.st_dev == _memory():
@@ -111,9 +114,10 @@ def _held(pid: int) -> Iterator[os.stat_result]:
     if is_closed:
         yield from _taken(pid)
     if os.geteuid() == 0:  # to others the kernel does not say what is mapped
-        nameless = (line for line in of_process(pid, "maps").splitlines() if line.endswith(b" (deleted)"))
-        ends = ([int(word, 16) for word in line.split()[0].split(b"-")] for line in nameless)
-        yield from _known(f"/proc/{pid}/map_files/{start:x}-{end:x}" for start, end in ends)
+        for line in of_process(pid, "maps").splitlines():
+            if line.endswith(b" (deleted)"):
+                start, end = (int(word, 16) for word in line.split(None, 1)[0].split(b"-"))
+                yield from _known([f"/proc/{pid}/map_files/{start:x}-{end:x}"])
 
 
 def _known(paths: Iterable[str]) -> Iterator[os.stat_result]:

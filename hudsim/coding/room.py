@@ -18,6 +18,7 @@ from hudsim.coding.process import Completed
 from hudsim.coding.sandbox import Sandbox
 from hudsim.coding.scope import Scope
 from hudsim.coding.snapshot import Snapshot
+from hudsim.coding.steps import to_its_end
 from hudsim.coding.tree import own_tree
 from hudsim.coding.turns import Turns
 from hudsim.coding.uids import Uid
@@ -92,6 +93,10 @@ class Room(Scope):
             await self._open.wait()
         if self._sealed:
             raise SandboxError("the workspace is closed: its files are being graded")
+
+    @property
+    def sealed(self) -> bool:
+        return self._sealed
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -194,7 +199,7 @@ class Room(Scope):
         folder = self.box.folder / f"frozen-{next(self._numbers)}"
         async with self.at_rest():
             with _told("freeze its files", but=is_no_room):
-                frozen = await asyncio.to_thread(
+                frozen = await to_its_end(
                     freeze_tree, self.root, folder, files, most_files=most_files, most_bytes=most_bytes
                 )
         self._frozen.append(frozen)
@@ -208,13 +213,13 @@ class Room(Scope):
         async with self.at_rest():
             await self.hand_over()
             with _told("copy its files"):
-                return await asyncio.to_thread(Snapshot.take, self.root, store)
+                return await to_its_end(Snapshot.take, self.root, store)
 
     async def restore(self, snapshot: Snapshot) -> int:
         """Bring the files back; how many were written. As for :meth:`snapshot` of what runs here."""
         async with self.at_rest():
             with _told("bring back its files"):
-                return await asyncio.to_thread(snapshot.restore)
+                return await to_its_end(snapshot.restore)
 
     def new_sandbox(self, binds: Sequence[Bind] = (), **options: object) -> Box:
         """A fresh sandbox beside this one, for graders: see :class:`~hudsim.coding.box.Box`; this one's limits."""
@@ -223,7 +228,7 @@ class Room(Scope):
     async def hand_over(self) -> None:
         """What the template wrote is the agent's from now on."""
         with _told("hand over its files"):
-            await asyncio.to_thread(self.own)
+            await to_its_end(self.own)
         self._changed = False
 
     async def track(self, *, kept: int) -> Changes:
@@ -232,7 +237,7 @@ class Room(Scope):
         """
         if self.changes is None:
             with _told("read its files"):
-                self.changes = await asyncio.to_thread(Changes, self.root, kept=kept)
+                self.changes = await to_its_end(Changes, self.root, kept=kept)
         return self.changes
 
     async def changed(self, *, most: int, diffs: int) -> dict[str, Any]:
@@ -240,7 +245,7 @@ class Room(Scope):
         if self.changes is None:
             return {"changes": [], "left_out": 0}
         with _told("read its files"):
-            return await asyncio.to_thread(self.changes.now, most=most, diffs=diffs)
+            return await to_its_end(self.changes.now, most=most, diffs=diffs)
 
     async def stop(self) -> None:
         """End everything in it and remove it. Idempotent."""

@@ -53,6 +53,10 @@ class Target(Protocol):
         """
 
     @property
+    def sealed(self) -> bool:
+        """Whether the agent may start nothing in it any more."""
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """Of every command, beside the sandbox's own."""
 
@@ -217,7 +221,7 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         for source in self._sources:
             source.close()
         process = self._process
-        if process is not None and not process.ended:
+        if process is not None and not process.ended and not self._target.sealed:  # else its grade ends what it should
             if not self._files:
                 # As a terminal's hangup: what was told to outlive it, does, unless it is the command itself.
                 _signal(process, signal.SIGHUP)

@@ -35,7 +35,8 @@ _PIECE = 1 << 20
 _ITSELF = os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
 """What opens whatever has a name, and needs no right to what is in it."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES})
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENXIO})
+"""ENXIO: a socket stands in its place."""
 _NOT_BETWEEN = frozenset({errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 """What a kernel says that does not copy from one of two file systems to the other by itself."""
 
@@ -139,7 +140,7 @@ def remove_tree(folder: Path | str, *, at: int | None = None) -> None:
 
 def take_folder(name: Path | str, at: int | None) -> int:
     """The descriptor of a folder, in which this user may do everything from now on. Raises :class:`OSError`."""
-    return _enter(name, at)[0]
+    return _enter(name, at, 0o700)[0]
 
 
 def names(at: int) -> list[str]:
@@ -213,14 +214,14 @@ def _walk(
             _leave(below, mode)
 
 
-def _enter(name: Path | str, at: int | None) -> tuple[int, int | None]:
+def _enter(name: Path | str, at: int | None, need: int = 0o500) -> tuple[int, int | None]:
     """The descriptor of a folder, to look into it; the mode that was taken from it for that, None if none had to be."""
     if os.geteuid() == 0:
         return os.open(name, _FOLDER, dir_fd=at), None
     itself = os.open(name, _ITSELF | os.O_DIRECTORY, dir_fd=at)
     try:
         mode = stat.S_IMODE(os.fstat(itself).st_mode)
-        is_shut = mode & 0o700 != 0o700 and os.fstat(itself).st_uid == os.geteuid()
+        is_shut = mode & need != need and os.fstat(itself).st_uid == os.geteuid()
         if is_shut:
             _link(itself).chmod(mode | 0o700)
         return os.open(_link(itself), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), mode if is_shut else None
@@ -230,7 +231,7 @@ def _enter(name: Path | str, at: int | None) -> tuple[int, int | None]:
 
 def _leave(folder: int, mode: int | None) -> None:
     try:
-        if mode is not None:
+        if mode is not None and stat.S_IMODE(os.fstat(folder).st_mode) == mode | 0o700:  # else it was changed meanwhile
             with contextlib.suppress(PermissionError):
                 os.fchmod(folder, mode)
     finally:
@@ -239,7 +240,7 @@ def _leave(folder: int, mode: int | None) -> None:
 
 def _own(at: int, name: str, uid: int) -> None:
     """What has this name is looked at and owned by one descriptor: it cannot become another in between."""
-    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+    with _others():
         itself = os.open(name, _ITSELF, dir_fd=at)
         try:
             about = os.fstat(itself)
@@ -258,8 +259,18 @@ def _unshare(folder: Path) -> None:
         file = about.st_dev, about.st_ino
         if about.st_nlink > inside[file]:
             inside[file] -= 1
-            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            with _others():
                 _replace(parent, name, about, None)
+
+
+@contextlib.contextmanager
+def _others() -> Iterator[None]:
+    """What has become something else meanwhile is left as it is: it is looked at when it is met again."""
+    try:
+        yield
+    except OSError as error:
+        if not is_gone(error) and not isinstance(error, IsADirectoryError):
+            raise
 
 
 def _with_names(folder: Path) -> Iterator[tuple[int, str, os.stat_result]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from hudsim.coding.held import Held, of_process, shared_bytes, terminals, tmp_bytes
 from hudsim.coding.limits import Limits
 from hudsim.coding.processes import Processes
+from hudsim.coding.steps import to_its_end
 from hudsim.coding.tree import Use, measure
 
 __all__ = ["Watchdog"]
@@ -90,7 +91,7 @@ class Watchdog:
         about = os.statvfs(folder)
         if not self._disk.is_due(-about.f_bfree * about.f_frsize, -about.f_ffree):
             return []
-        self._disk.used = used = await asyncio.to_thread(self._on_disk, folder)
+        self._disk.used = used = await to_its_end(self._on_disk, folder)
         grown = [use > at for use, at in zip(used, self._ended_at, strict=True)]
         over = [use > limit for use, limit in zip(used, most, strict=True)]
         if not any(over) or not any(grown):  # who is over may still remove
@@ -105,6 +106,8 @@ class Watchdog:
 
     def _on_disk(self, folder: Path) -> Use:
         size, files = measure(folder, most_files=self._disk.most[1])
+        if size > self._disk.most[0] or files > self._disk.most[1]:
+            return size, files
         held, nameless = self._held().disk
         return size + held, files + nameless
 
@@ -126,7 +129,7 @@ class Watchdog:
         if limits.memory_bytes is not None:
             tmp = tmp_bytes(first)
             if self._memory.is_due(shared_bytes()):
-                self._memory.used = ((await asyncio.to_thread(self._held)).memory,)
+                self._memory.used = ((await to_its_end(self._held)).memory,)
             files = tmp + self._memory.used[0]
             if memory + files > limits.memory_bytes:  # what they have in common was counted for each
                 own, shared = (sum(each) for each in zip((0, 0), *map(_shares, pids), strict=True))
@@ -162,7 +165,11 @@ class _Dear:
 
 
 def _shares(pid: int) -> tuple[int, int]:
-    """The memory of a process, with its part of what it shares [bytes]: its own and files', and what is shared."""
+    """The memory of a process, with its part of what it shares [bytes]: its own, and what is shared.
+
+    Not what it reads of files: that is the host's cache.
+    """
     found = dict(line.split(b":") for line in of_process(pid, "smaps_rollup").splitlines()[1:])
-    whole, shared = (int(found.get(name, b"0 kB").split()[0]) * 1024 for name in (b"Pss", b"Pss_Shmem"))
-    return whole - shared, shared
+    names = (b"Pss", b"Pss_File", b"Pss_Shmem")
+    whole, files, shared = (int(found.get(name, b"0 kB").split()[0]) * 1024 for name in names)
+    return whole - files - shared, shared

@@ -337,10 +337,12 @@ class Workspace(Scope, Bridge):
             if room.key is not None and self._server is not None:
                 await self._server.forget(room.key.public)
         finally:
-            await room.stop()
-            if self._fixed is not None:
-                await self._fixed.bring_back()
-            self._rooms = {key: value for key, value in self._rooms.items() if value is not room}
+            try:
+                await room.stop()
+            finally:
+                if self._fixed is not None:
+                    await self._fixed.bring_back()
+                self._rooms = {key: value for key, value in self._rooms.items() if value is not room}
 
     def _whose(self) -> object:
         return None if self._owner is None else self._owner()

@@ -116,6 +116,8 @@ class Play:
         """
         if is_cancellation(error):
             raise error
+        if isinstance(error, BaseExceptionGroup) and (known := _first_of(error, SandboxError, WorkspaceError)):
+            return known
         if isinstance(error, EpisodeError | LinkError | TaskError | SandboxError | WorkspaceError) or (
             phase == "start" and isinstance(error, HudsimError)
         ):
@@ -129,6 +131,16 @@ class Play:
             template=self.template.name,
             traceback="".join(traceback.format_exception(error, limit=-8)),
         )
+
+
+def _first_of(group: BaseExceptionGroup, *kinds: type[HudsimError]) -> HudsimError | None:
+    """The first error of a group that has none but of these kinds."""
+    if group.split(kinds)[1] is not None:
+        return None
+    first: BaseException = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first if isinstance(first, HudsimError) else None
 
 
 def _plain(value: Any) -> Any:

@@ -32,6 +32,7 @@ class Room:
     environment: Mapping[str, str]
     cwd: str = "/workspace"
     shell: str = "/bin/bash"
+    sealed: bool = False
 
     async def sandbox(self) -> Sandbox:
         await self.box.start()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
+from pathlib import Path
 
 import pytest
 
 from hudsim.coding import Box, Limits
 from hudsim.coding.cgroups import Controllers
+from hudsim.coding.held import Held
+from hudsim.coding.watchdog import _shares
 from hudsim.errors import SandboxError, UsageError
 from tests.asyncrun import on_loop, within
 
@@ -81,6 +85,23 @@ def test_without_control_groups_memory_counts_that_no_process_shows(how: str, mo
         assert await is_ended(Limits(memory_bytes=80 * MIB, tmp_bytes=64 * MIB), MEMORY[how]) == ["memory"]
 
     look()
+
+
+def test_a_look_at_what_is_held_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever holds more than can be counted in a moment has more than is allowed."""
+    me = os.getpid()
+    assert Held.by([me], os.geteuid(), me).disk[0] < 1 << 50
+    monkeypatch.setattr("hudsim.coding.held._MOST_LOOKED", 3)
+    assert Held.by([me], os.geteuid(), me).disk[0] >= 1 << 50
+
+
+def test_what_a_program_reads_of_files_is_not_its_memory(tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    file.write_bytes(bytes(64 * MIB))
+    before, _ = _shares(os.getpid())
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert sum(mapped[:: mmap.PAGESIZE]) == 0
+        assert _shares(os.getpid())[0] - before < 32 * MIB
 
 
 @on_loop

@@ -122,10 +122,13 @@ async def test_end_all_leaves_an_empty_sandbox_that_goes_on() -> None:
 @on_loop
 async def test_what_is_not_there_is_said_by_name() -> None:
     async with box() as it:
+        sandbox = await it.sandbox()
         with pytest.raises(WorkspaceError, match="/no/such: No such file"):
-            await it.run(["/no/such"])
+            await sandbox.run(["/no/such"])
         with pytest.raises(WorkspaceError, match="/nowhere: No such file"):
-            await it.run(["true"], cwd="/nowhere")
+            await sandbox.run(["true"], cwd="/nowhere")
+        with pytest.raises(SandboxError, match="/no/such: No such file"):  # where no agent works, it is nobody's loss
+            await it.run(["/no/such"])
         assert (await it.run("true")).code == 0
 
 
@@ -339,7 +342,7 @@ async def test_a_command_too_large_to_be_sent_is_refused_and_nothing_else_notice
         pid = (await it.sandbox()).pid
         assert (await other).stdout == b"on\n"
         assert (await it.sandbox()).pid == pid
-        with pytest.raises(WorkspaceError, match="Argument list too long"):
+        with pytest.raises(SandboxError, match="Argument list too long"):
             await it.run(["true"], env={"MUCH": "x" * 1_000_000})
 
 

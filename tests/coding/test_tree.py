@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,40 @@ def deep(folder: Path, depth: int) -> None:
         fd = below
     os.close(os.open("bottom", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
     os.close(fd)
+
+
+def test_a_file_that_has_become_a_socket_meanwhile_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    changes = Changes(tmp_path)
+    at = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind("was-a-file")
+        assert changes._text(at, "was-a-file", 10) is None
+    os.close(at)
+
+
+def test_a_folder_that_can_be_looked_into_keeps_its_mode_meanwhile(tmp_path: Path) -> None:
+    shut, open_ = tmp_path / "shut", tmp_path / "open"
+    for folder in (shut, open_):
+        folder.mkdir()
+        (folder / "file").touch()
+    shut.chmod(0o300)
+    open_.chmod(0o555)
+    seen = {path: open_.stat().st_mode & 0o777 for *_, path, _ in walk_tree(tmp_path)}
+    assert set(seen) == {"shut", "shut/file", "open", "open/file"}
+    assert set(seen.values()) == {0o555}
+    assert shut.stat().st_mode & 0o777 == 0o300
+
+
+def test_a_mode_that_was_changed_during_a_walk_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "shut"
+    folder.mkdir()
+    (folder / "file").touch()
+    folder.chmod(0o300)
+    for *_, path, _ in walk_tree(tmp_path):
+        if path == "shut/file":
+            folder.chmod(0o750)
+    assert folder.stat().st_mode & 0o777 == 0o750
 
 
 def test_a_tree_is_removed_however_deep_and_whatever_its_modes(tmp_path: Path) -> None:

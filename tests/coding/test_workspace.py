@@ -241,6 +241,20 @@ async def test_a_sealed_workspace_hangs_up_and_says_why_to_who_comes_back() -> N
 
 
 @on_loop
+async def test_a_server_that_runs_in_a_shell_which_is_open_goes_on_when_the_workspace_is_sealed() -> None:
+    async with Workspace() as ws, await SSHClient.connect(ws.capability("shell"), await ws.binding()) as client:
+        shell = await client.create_process("bash", pty=(24, 80))
+        shell.stdin.write(b"sleep 77 & echo $((40 + 2))\n")
+        said = b""
+        while b"42" not in said:
+            said += await shell.stdout.read(100)
+        await ws.seal()
+        await asyncio.sleep(1.5)  # a hangup kills after a second
+        done = await ws.run("cat /proc/[0-9]*/cmdline", keep_running=True)
+        assert "sleep\x0077" in done.text
+
+
+@on_loop
 async def test_want_of_descriptors_is_said_and_nobodys_files_are_less_for_it() -> None:
     async with Workspace() as ws:
         await ws.binding()

@@ -55,6 +55,12 @@ async def read_frozen_notes(ws: Workspace) -> float:
     return float((await ws.freeze()).read("NOTES.md") == b"heron\n")
 
 
+async def read_both_at_once(ws: Workspace) -> float:
+    async with asyncio.TaskGroup() as group:
+        notes, more = (group.create_task(ws.read(name)) for name in ("NOTES.md", "MORE.md"))
+    return float(notes.result() == more.result())
+
+
 async def run_in_the_folder(ws: Workspace) -> float:
     return float((await ws.run("true", cwd="/workspace/notes")).code == 0)
 
@@ -71,6 +77,7 @@ async def run_in_the_folder(ws: Workspace) -> float:
         ("touch NOTES.md; chmod 000 NOTES.md", read_notes, "ermission denied"),
         ("head -c 70000 /dev/zero > NOTES.md", read_notes, "70,000 bytes, more than 65,536"),
         ("true", read_frozen_notes, "cannot read NOTES.md: no such file"),
+        ("true", read_both_at_once, "no such file"),
         ("ln -s /etc/passwd NOTES.md", read_frozen_notes, "cannot read NOTES.md: a link"),
         ("true", run_in_the_folder, "/workspace/notes"),
         ("mkdir -m 000 notes", run_in_the_folder, "/workspace/notes"),

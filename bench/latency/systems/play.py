@@ -29,7 +29,8 @@ Trip = Callable[[], Awaitable[Any]]
 
 _WARM = 50  # trips
 _FEWEST = 3  # trips in a turn
-_UNCOUNTED, _UNCOUNTED_NS = 2, 20_000_000  # trips that are not counted at least, and for how long at least
+_UNCOUNTED = 2  # trips, after whatever else was done
+_SETTLED_NS = 50_000_000
 _SENT_AND_RECEIVED = struct.Struct("@120x2Q")  # of Linux's tcp_info
 
 
@@ -80,15 +81,16 @@ def _socket_bytes() -> int:
 
 async def _settle(trip: Trip) -> None:
     """Until caches are warm, and the scheduler has found each process its core, as in a loop that goes on."""
-    done, end_ns = 0, time.perf_counter_ns() + _UNCOUNTED_NS
-    while done < _UNCOUNTED or time.perf_counter_ns() < end_ns:
+    end_ns = time.perf_counter_ns() + _SETTLED_NS
+    while time.perf_counter_ns() < end_ns:
         await trip()
-        done += 1
 
 
 async def _turn(trip: Trip, trips: int, budget_s: float, meter: Meter) -> dict[str, Any]:
     await _settle(trip)
     before, taken_ns = meter.read(), list[int]()
+    for _ in range(_UNCOUNTED):  # the meter took its time
+        await trip()
     last_ns = time.perf_counter_ns()
     end_ns = last_ns + int(budget_s * 1e9)
     while len(taken_ns) < trips and (len(taken_ns) < _FEWEST or last_ns < end_ns):
@@ -96,8 +98,9 @@ async def _turn(trip: Trip, trips: int, budget_s: float, meter: Meter) -> dict[s
         await trip()
         last_ns = time.perf_counter_ns()
         taken_ns.append(last_ns - began_ns)
-    own_ns, servers_ns, crossed = (now - then for now, then in zip(meter.read(), before, strict=True))
-    return {"ns": taken_ns, "client_ns": own_ns, "server_ns": servers_ns, "socket_bytes": crossed}
+    share = len(taken_ns) / (len(taken_ns) + _UNCOUNTED)
+    cost = [round((now - then) * share) for now, then in zip(meter.read(), before, strict=True)]
+    return {"ns": taken_ns, "client_ns": cost[0], "server_ns": cost[1], "socket_bytes": cost[2]}
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ import _signal  # type: ignore[import-not-found]  # typeshed knows the public on
 import _socket
 import array
 import ctypes
+import errno
 import fcntl
 import os
 import resource
@@ -49,6 +50,11 @@ _HEAD = struct.Struct(">II")
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 _MOST = 1 << 24
 _MOST_SAID = 900
+_NOT_THERE = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM),
+    *(errno.ELOOP, errno.ENAMETOOLONG, errno.ENOEXEC, errno.E2BIG),
+}
+"""What says of a program or folder that it is not to be had; all else is the host's want."""
 _MOST_FDS = 1 << 16
 
 
@@ -222,8 +228,9 @@ class Launcher:
         run = self._running[pid]
         master = self._terminals.get(run)
         if problem:
+            kind, _, what = problem.partition(" ")
             self._forget(pid)
-            self._say(run, "refused", message=problem)
+            self._say(run, kind, message=what)
         elif not self._say(run, "started", fds=[] if master is None else [master], pid=pid):
             _kill(pid)  # the host cannot have its terminal
             self._forget(pid)
@@ -319,7 +326,9 @@ def _become(message: Message, fds: list[int], tell: int) -> NoReturn:
     except BaseException as error:  # noqa: BLE001 - there is nobody else to catch it
         is_folder = getattr(error, "filename", None) == message["cwd"]
         where = message["cwd"] if is_folder or message["op"] == "files" else message["argv"][0]
-        os.write(tell, f"{where}: {getattr(error, 'strerror', None) or error}"[:_MOST_SAID].encode(errors="replace"))
+        kind = "refused" if getattr(error, "errno", None) in _NOT_THERE else "failed"
+        said = f"{kind} {where}: {getattr(error, 'strerror', None) or error}"
+        os.write(tell, said[:_MOST_SAID].encode(errors="replace"))
     finally:
         os._exit(127)
 
