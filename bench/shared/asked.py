@@ -43,6 +43,7 @@ class Asked:
         """The answer."""
         assert self._process.stdout is not None
         limit = threading.Timer(within_s, self._process.kill)
+        limit.daemon = True  # an interrupt may come before it can be cancelled
         limit.start()
         try:
             line = self._process.stdout.readline()

@@ -47,6 +47,10 @@ class SshLines:
             environment.workspaces.update(workspaces)
             remove_tree(folder)
 
+    def __getattr__(self, name: str) -> Any:
+        """All else is the workspace's own."""
+        return getattr(self._workspace, name)
+
     async def bindings(self, name: str) -> dict[str, dict[str, Any]]:
         """As the workspace's own."""
         from hudsim.coding.login import ssh_command
@@ -62,10 +66,6 @@ class SshLines:
         typer.echo(ssh_command(capability, binding, keys))
         typer.echo(ssh_command(capability, binding, keys, program="sftp"))
         return found
-
-    async def changes(self) -> dict[str, Any]:
-        """As the workspace's own."""
-        return await self._workspace.changes()
 
     async def leave(self, owner: object = None) -> None:
         """As the workspace's own."""
